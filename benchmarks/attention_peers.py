@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from harness import Bench, Contender, Line, Run, print_table, ratio_to
 from torch import Tensor, nn
 
-from headwise.planning.available import available_memory
+from headwise.planning.available_memory import available_memory
 from headwise.randomness import torch_generator
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -80,11 +80,16 @@ class Given(nn.Module):
 def _window(work: Work, device: torch.device, dtype: torch.dtype) -> Attend:
     from local_attention import LocalAttention
 
-    return LocalAttention(work.window // 2, look_forward=1, exact_windowsize=True, use_rotary_pos_emb=False)
+    return LocalAttention(
+        work.window // 2, look_forward=1, exact_windowsize=True, use_rotary_pos_emb=False
+    )
 
 
 def _longformer(work: Work, device: torch.device, dtype: torch.dtype) -> Attend:
-    from transformers.models.longformer.modeling_longformer import LongformerConfig, LongformerSelfAttention
+    from transformers.models.longformer.modeling_longformer import (
+        LongformerConfig,
+        LongformerSelfAttention,
+    )
 
     config = LongformerConfig(
         hidden_size=work.dim,
@@ -114,7 +119,10 @@ def _longformer(work: Work, device: torch.device, dtype: torch.dtype) -> Attend:
 
 def _bigbird(work: Work, device: torch.device, dtype: torch.dtype) -> Attend:
     from transformers import BigBirdConfig
-    from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention, BigBirdModel
+    from transformers.models.big_bird.modeling_big_bird import (
+        BigBirdBlockSparseAttention,
+        BigBirdModel,
+    )
 
     config = BigBirdConfig(
         hidden_size=work.dim,
@@ -138,7 +146,10 @@ def _bigbird(work: Work, device: torch.device, dtype: torch.dtype) -> Attend:
 
 def _linear(work: Work, device: torch.device, dtype: torch.dtype) -> Attend:
     with warnings.catch_warnings(action="ignore"):  # of distutils
-        from performer_pytorch.performer_pytorch import causal_linear_attention_noncuda, linear_attention
+        from performer_pytorch.performer_pytorch import (
+            causal_linear_attention_noncuda,
+            linear_attention,
+        )
 
     _refuse_causal_table(work, work.head_dim, device, dtype)
     attend = causal_linear_attention_noncuda if work.is_causal else linear_attention
@@ -153,7 +164,9 @@ def _performer(work: Work, device: torch.device, dtype: torch.dtype) -> Attend:
     return FastAttention(work.head_dim, nb_features=work.features, causal=work.is_causal).to(device)
 
 
-def _refuse_causal_table(work: Work, num_features: int, device: torch.device, dtype: torch.dtype) -> None:
+def _refuse_causal_table(
+    work: Work, num_features: int, device: torch.device, dtype: torch.dtype
+) -> None:
     """Without the CUDA code of fast_transformers its causal form keeps every token's sum of keys times values, and what led to it."""
     needed = 3 * work.heads * work.length * num_features * work.head_dim * dtype.itemsize
     there = available_memory(device)
@@ -218,7 +231,9 @@ def peers_of(kinds: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(peer.package for peer in PEERS if peer.kind in kinds))
 
 
-def make_peer_run(peer: Peer, work: Work, bench: Bench, dtype: torch.dtype, *, backward: bool) -> Run:
+def make_peer_run(
+    peer: Peer, work: Work, bench: Bench, dtype: torch.dtype, *, backward: bool
+) -> Run:
     attend = peer.build(work, bench.device, dtype)
     shapes = {
         "heads": (1, work.heads, work.length, work.head_dim),
@@ -226,7 +241,10 @@ def make_peer_run(peer: Peer, work: Work, bench: Bench, dtype: torch.dtype, *, b
         "time": (1, work.length, work.dim),
     }
     generator = torch_generator("attention peers", work.length)
-    drawn = [torch.randn(shapes[peer.layout], generator=generator).to(bench.device, dtype) for _ in range(3)]
+    drawn = [
+        torch.randn(shapes[peer.layout], generator=generator).to(bench.device, dtype)
+        for _ in range(3)
+    ]
     q, k, v = (x.requires_grad_() for x in drawn)
     leaves = [q, v] if peer.shares_keys else [q, k, v]
 
@@ -269,7 +287,9 @@ def peer_contenders(
     return found
 
 
-def report_peers(bench: Bench, title: str, lines: Mapping[str, Line], ours: Mapping[str, str]) -> None:
+def report_peers(
+    bench: Bench, title: str, lines: Mapping[str, Line], ours: Mapping[str, str]
+) -> None:
     """Speed of our line of a kind over that of each of its peers, round by round."""
     rows = [(f"{title}: times the peer's speed", "ratio", "of its memory")]
     for peer in PEERS:

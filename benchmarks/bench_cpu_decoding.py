@@ -15,7 +15,7 @@ The floor of a step: its weights must be read once, and each row costs two opera
 
 plus encoding, 2 operations a weight and source token; the product speed is that of fp32 for all, so that of int8 and bf16 with
 many rows a share above 100 % means their faster products. Both speeds are measured in the same run.
-The bars: greedy batch 1 ≥ 2.5 ×, beam 4 batch 32 ≥ 1.2 ×, int8 greedy batch 1 ≥ 4 × `generate`. Dated numbers: docs/experiments.md.
+The bars: greedy batch 1 ≥ 2.5 ×, beam 4 batch 32 ≥ 1.2 ×, int8 greedy batch 1 ≥ 4 × `generate`. Dated numbers: docs/experiments/decoding-speed.md.
 """
 
 import argparse
@@ -35,10 +35,10 @@ from tests.reference.peers import settings_of
 from transformers import MarianMTModel
 
 from headwise.errors import UsageError
+from headwise.exporting.ctranslate2_network import build_network
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.incremental import IncrementalDecoder
-from headwise.models.inference import Form, Precision, choose_form, exchange
-from headwise.tasks.ctranslate2_network import build_network
+from headwise.models.inference import InferenceForm, Precision, choose_form, exchange
+from headwise.models.transformer_stepper import TransformerStepper
 
 Sources = Sequence[Sequence[int]]
 Decode = Callable[[Sources], list[list[int]]]
@@ -65,7 +65,12 @@ class CTranslate2:
     def decode(self, sources: Sources, *, kind: str, beam: int, new_tokens: int) -> list[list[int]]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        request = {"type": kind, "sources": [list(one) for one in sources], "beam": beam, "new_tokens": new_tokens}
+        request = {
+            "type": kind,
+            "sources": [list(one) for one in sources],
+            "beam": beam,
+            "new_tokens": new_tokens,
+        }
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
@@ -80,7 +85,9 @@ def save_networks(peer: MarianMTModel, ours: EncoderDecoder, directory: Path) ->
     names = ["<pad>", "<s>", "</s>", "<unk>"]
     names += map(str, range(len(names), ours.output.out_features))
     for kind, quantization in (("float32", None), ("int8", "int8")):
-        network = build_network(ours, settings_of(peer), vocabularies=(names, names), longest=LONGEST)
+        network = build_network(
+            ours, settings_of(peer), vocabularies=(names, names), longest=LONGEST
+        )
         network.optimize(quantization=quantization)
         (directory / kind).mkdir()
         network.save(str(directory / kind))
@@ -99,17 +106,27 @@ def build_run(decode: Decode, sources: Sources, *, batch: int) -> Run:
 
 
 def least_seconds(
-    size: Size, form: str, *, batch: int, beam: int, source_tokens: float, options: argparse.Namespace, bench: Bench
+    size: Size,
+    form: str,
+    *,
+    batch: int,
+    beam: int,
+    source_tokens: float,
+    options: argparse.Namespace,
+    bench: Bench,
 ) -> float:
     """For one sentence of a batch, at the ceilings noted in the bench."""
     products, reads = bench.record["products"], bench.record["reads"]
-    step = max(size.step_weights * WEIGHT_BYTES[form] / reads, 2 * batch * beam * size.step_weights / products)
+    step = max(
+        size.step_weights * WEIGHT_BYTES[form] / reads,
+        2 * batch * beam * size.step_weights / products,
+    )
     return step * options.new_tokens / batch + 2 * source_tokens * size.encoding_weights / products
 
 
-def list_forms(bench: Bench) -> list[Form]:
+def list_forms(bench: Bench) -> list[InferenceForm]:
     """The plain model and every form this machine offers; the reason for what is missing is noted."""
-    forms = [Form("plain")]
+    forms = [InferenceForm("plain")]
     for precision in PRECISIONS:
         try:
             forms.append(choose_form(precision, torch.device("cpu")))
@@ -121,19 +138,28 @@ def list_forms(bench: Bench) -> list[Form]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--size", choices=sorted(SIZES), default="base")
-    parser.add_argument("--cases", nargs="+", default=["1x1", "32x1", "1x4", "32x4"], metavar="BATCHxBEAM")
+    parser.add_argument(
+        "--cases", nargs="+", default=["1x1", "32x1", "1x4", "32x4"], metavar="BATCHxBEAM"
+    )
     parser.add_argument("--new-tokens", type=int, default=25)
     parser.add_argument("--ctranslate2", metavar="PYTHON", help="a Python that has ctranslate2")
     options = parser.parse_args(arguments)
     if options.quick:
-        options.size, options.cases, options.new_tokens, options.rounds = "tiny", ["1x1", "3x2"], 5, 1
+        options.size, options.cases, options.new_tokens, options.rounds = (
+            "tiny",
+            ["1x1", "3x2"],
+            5,
+            1,
+        )
     options.device = "cpu"
     bench = Bench("cpu_decoding", options)
-    bench.measure_ceiling("products", partial(product_speed, bench.device, torch.float32, quick=options.quick))
+    bench.measure_ceiling(
+        "products", partial(product_speed, bench.device, torch.float32, quick=options.quick)
+    )
     bench.measure_ceiling("reads", partial(read_speed, bench.device, quick=options.quick))
     size = SIZES[options.size]
     peer, ours = build_pair(size, device=bench.device, dtype=torch.float32)
-    steppers = {form.name: IncrementalDecoder(exchange(ours, form)) for form in list_forms(bench)}
+    steppers = {form.name: TransformerStepper(exchange(ours, form)) for form in list_forms(bench)}
     with tempfile.TemporaryDirectory() as directory:
         other = None
         if options.ctranslate2:
@@ -142,9 +168,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for case in options.cases:
             batch, beam = map(int, case.split("x"))
             ways: dict[str, tuple[str, Decode]] = {
-                "generate": ("plain", partial(run_peer, peer, beam=beam, new_tokens=options.new_tokens)),
+                "generate": (
+                    "plain",
+                    partial(run_peer, peer, beam=beam, new_tokens=options.new_tokens),
+                ),
                 **{
-                    f"headwise {name}": (name, partial(run_ours, stepper, beam=beam, new_tokens=options.new_tokens))
+                    f"headwise {name}": (
+                        name,
+                        partial(run_ours, stepper, beam=beam, new_tokens=options.new_tokens),
+                    )
                     for name, stepper in steppers.items()
                 },
             }
@@ -174,7 +206,9 @@ def compare(
     with torch.inference_mode():
         outputs = {
             name: [
-                tokens for first in range(0, len(sources), batch) for tokens in decode(sources[first : first + batch])
+                tokens
+                for first in range(0, len(sources), batch)
+                for tokens in decode(sources[first : first + batch])
             ]
             for name, (_, decode) in ways.items()
         }
@@ -188,7 +222,13 @@ def compare(
             name,
             partial(build_run, decode, sources, batch=batch),
             least_seconds(
-                size, form, batch=batch, beam=beam, source_tokens=source_tokens, options=options, bench=bench
+                size,
+                form,
+                batch=batch,
+                beam=beam,
+                source_tokens=source_tokens,
+                options=options,
+                bench=bench,
             ),
         )
         for name, (form, decode) in ways.items()

@@ -9,7 +9,7 @@ written from random tokens (`tokens`), which takes minutes instead of an hour: w
 
 The floor, of preparing: reading the text twice (110 bytes a pair and pass, at 1 GB/s 0.2 µs a pair), and tokenising it, which no
 library does in less than 2 µs a pair and core; of opening: SHA-256 of 56 bytes a pair at 1 to 2 GB/s. Memory may hold 8 bytes a
-pair (the hashes of what was seen) and nothing else that grows. How far we are: docs/experiments.md.
+pair (the hashes of what was seen) and nothing else that grows. How far we are: docs/experiments/planning-and-data.md.
 """
 
 import argparse
@@ -30,9 +30,9 @@ import numpy as np
 from harness import Bench, make_parser, print_table
 
 from headwise.data.batching import Cursor, batches
-from headwise.data.choices import DataSettings
 from headwise.data.order import EpochOrder
-from headwise.data.preparation import open_prepared, prepare_data
+from headwise.data.pairs.choices import DataSettings
+from headwise.data.pairs.preparation import open_prepared, prepare_data
 from headwise.data.shards import Ragged, StoreWriter, TokenStore
 from headwise.randomness import numpy_generator
 from headwise.text.choices import SentencePieceSettings
@@ -48,22 +48,33 @@ def make_text(prefix: Path, count: int) -> None:
     """prefix.en and prefix.de: random words by Zipf's law; the target is the source word for word in another language."""
     generator = numpy_generator("synthetic text")
     letters = np.array(list("etaoinshrdlu"))
-    words = {"".join(generator.choice(letters, size=size)) for size in generator.integers(2, 9, 2 * NUM_WORDS)}
+    words = {
+        "".join(generator.choice(letters, size=size))
+        for size in generator.integers(2, 9, 2 * NUM_WORDS)
+    }
     table = np.array(sorted(words)[: len(words) // 2 * 2], dtype=object)
     generator.shuffle(table)
     sides = dict(zip(("en", "de"), np.split(table, 2), strict=True))
     reach = np.cumsum(1 / np.arange(1, len(table) // 2 + 1))
-    files = {code: prefix.with_name(f"{prefix.name}.{code}").open("w", encoding="utf-8") for code in sides}
+    files = {
+        code: prefix.with_name(f"{prefix.name}.{code}").open("w", encoding="utf-8")
+        for code in sides
+    }
     for begin in range(0, count, BLOCK):
         lengths = np.clip(generator.poisson(MEAN_WORDS, min(BLOCK, count - begin)), 2, 30)
         lengths[REPEATED::REPEATED] = lengths[0]
         ends = np.cumsum(lengths)
         drawn = np.searchsorted(reach, generator.random(ends[-1]) * reach[-1])
-        for place in range(REPEATED, len(lengths), REPEATED):  # every hundredth pair repeats the block's first
+        for place in range(
+            REPEATED, len(lengths), REPEATED
+        ):  # every hundredth pair repeats the block's first
             drawn[ends[place] - lengths[place] : ends[place]] = drawn[: lengths[0]]
         for code, side in sides.items():
             chosen = side[drawn]
-            lines = (" ".join(chosen[end - length : end]) for end, length in zip(ends, lengths, strict=True))
+            lines = (
+                " ".join(chosen[end - length : end])
+                for end, length in zip(ends, lengths, strict=True)
+            )
             files[code].write("\n".join(lines) + "\n")
     for file in files.values():
         file.close()
@@ -78,7 +89,11 @@ def make_store(directory: Path, count: int) -> None:
             sides = []
             for _ in range(2):
                 lengths = np.clip(generator.poisson(10, min(STORE_BLOCK, count - begin)), 2, 30)
-                sides.append(Ragged(generator.integers(4, 8000, int(lengths.sum()), dtype=np.uint16), lengths))
+                sides.append(
+                    Ragged(
+                        generator.integers(4, 8000, int(lengths.sum()), dtype=np.uint16), lengths
+                    )
+                )
             writer.add(*sides)
 
 
@@ -105,7 +120,9 @@ class MemoryWatch:
     def _watch(self) -> None:
         while not self._stop.wait(0.1):
             self.own = max(self.own, anonymous_bytes(os.getpid()))
-            listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+            listed = (
+                Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+            )
             self.children = max(self.children, sum(anonymous_bytes(int(child)) for child in listed))
 
     def stop(self) -> dict[str, float]:
@@ -120,7 +137,9 @@ def anonymous_bytes(process: int) -> int:
         text = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
     except OSError:  # it has just ended
         return 0
-    return sum(1024 * int(line.split()[1]) for line in text.splitlines() if line.startswith("RssAnon:"))
+    return sum(
+        1024 * int(line.split()[1]) for line in text.splitlines() if line.startswith("RssAnon:")
+    )
 
 
 def run_stage(stage: str, directory: Path, pairs: int) -> dict[str, Any]:
@@ -145,7 +164,11 @@ def run_stage(stage: str, directory: Path, pairs: int) -> dict[str, Any]:
         case "open" | "resume":
             store, *rows = open_store(directory)
             found["open_seconds"] = time.perf_counter() - began
-            cursor = Cursor(2, EpochOrder(store.corpora, 1).num_chunks // 2, 3) if stage == "resume" else Cursor()
+            cursor = (
+                Cursor(2, EpochOrder(store.corpora, 1).num_chunks // 2, 3)
+                if stage == "resume"
+                else Cursor()
+            )
             digests = [first_batch(store, *rows, cursor)]
             found["first_batch_seconds"] = time.perf_counter() - began
             digests.append(first_batch(store, *rows, cursor))
@@ -157,25 +180,58 @@ def run_stage(stage: str, directory: Path, pairs: int) -> dict[str, Any]:
 
 
 def first_batch(store: TokenStore, source_row: int, target_row: int, cursor: Cursor) -> str:
-    stream = batches(store, seed=1, rows=BATCH_ROWS, source_row=source_row, target_row=target_row, cursor=cursor)
+    stream = batches(
+        store, seed=1, rows=BATCH_ROWS, source_row=source_row, target_row=target_row, cursor=cursor
+    )
     batch, _ = next(stream)
-    return hashlib.sha256(batch.source.numpy().tobytes() + batch.target_output.numpy().tobytes()).hexdigest()
+    return hashlib.sha256(
+        batch.source.numpy().tobytes() + batch.target_output.numpy().tobytes()
+    ).hexdigest()
 
 
 def measure(directory: Path, pairs: int, bench: Bench) -> None:
-    rows = [("stage", "seconds", "CPU s", "pairs/s", "memory MiB", "workers MiB", "open s", "first batch s")]
+    rows = [
+        (
+            "stage",
+            "seconds",
+            "CPU s",
+            "pairs/s",
+            "memory MiB",
+            "workers MiB",
+            "open s",
+            "first batch s",
+        )
+    ]
     stages = ("tokens",) if bench.options.from_tokens else ("make", "prepare")
     for stage in (*stages, "open", "resume"):
         done = subprocess.run(
-            [sys.executable, __file__, "--stage", stage, "--directory", str(directory), "--pairs", str(pairs)],
+            [
+                sys.executable,
+                __file__,
+                "--stage",
+                stage,
+                "--directory",
+                str(directory),
+                "--pairs",
+                str(pairs),
+            ],
             stdout=subprocess.PIPE,
             check=True,
             encoding="utf-8",
         )
         found = json.loads(done.stdout.splitlines()[-1])
         bench.record[f"{stage}, {pairs} pairs"] = found
-        numbers = [found["seconds"], found["cpu_seconds"], pairs / found["seconds"], found["memory_mib"]]
-        numbers += [found["workers_mib"], found.get("open_seconds"), found.get("first_batch_seconds")]
+        numbers = [
+            found["seconds"],
+            found["cpu_seconds"],
+            pairs / found["seconds"],
+            found["memory_mib"],
+        ]
+        numbers += [
+            found["workers_mib"],
+            found.get("open_seconds"),
+            found.get("first_batch_seconds"),
+        ]
         rows.append((stage, *("–" if number is None else f"{number:,.1f}" for number in numbers)))
     sizes = [path.stat().st_size for path in directory.rglob("*") if path.is_file()]
     print_table(rows)
@@ -185,9 +241,13 @@ def measure(directory: Path, pairs: int, bench: Bench) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--pairs", type=int, default=1_000_000)
-    parser.add_argument("--directory", type=Path, help="where text and store go and stay (default: a temporary one)")
+    parser.add_argument(
+        "--directory", type=Path, help="where text and store go and stay (default: a temporary one)"
+    )
     parser.add_argument("--from-tokens", action="store_true", help="leave out text and preparing")
-    parser.add_argument("--stage", choices=("make", "tokens", "prepare", "open", "resume"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--stage", choices=("make", "tokens", "prepare", "open", "resume"), help=argparse.SUPPRESS
+    )
     options = parser.parse_args(arguments)
     if options.stage is not None:
         print(json.dumps(run_stage(options.stage, options.directory, options.pairs)))

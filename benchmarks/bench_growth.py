@@ -37,9 +37,9 @@ from sizes import SIZES, Size, build_ours
 
 from headwise.data.packing import PackedBatch
 from headwise.decoding.choices import GreedySettings, decode
-from headwise.models.incremental import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import numpy_generator, torch_generator
-from headwise.tasks.translation import TranslationTask
+from headwise.tasks.translation.objective import TranslationLoss
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation
 from headwise.training.precision import choose_dtype
@@ -69,7 +69,11 @@ class Point:
     def decoding_flops(self) -> float:
         """Per new token, with its share of encoding the source."""
         attention = 4.0 * self.size.layers * self.size.dim * (self.length / 2 + SOURCE_TOKENS)
-        return 2.0 * self.size.step_weights + attention + 2.0 * self.size.encoding_weights * SOURCE_TOKENS / self.length
+        return (
+            2.0 * self.size.step_weights
+            + attention
+            + 2.0 * self.size.encoding_weights * SOURCE_TOKENS / self.length
+        )
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,9 @@ def training_axes(size: Size, *, tokens: int, longest: int) -> list[Axis]:
     row = min(64, tokens)
     rows = tokens // row
     return [
-        Axis("length", powers(row // 2, longest), lambda n: Point(size, max(1, tokens // n), n), 0.0),
+        Axis(
+            "length", powers(row // 2, longest), lambda n: Point(size, max(1, tokens // n), n), 0.0
+        ),
         Axis("batch", powers(1, rows), lambda n: Point(size, n, row), -1.0),
         *network_axes(size, rows=rows, length=row),
     ]
@@ -141,7 +147,12 @@ def decoding_axes(size: Size, *, rows: int, longest: int) -> list[Axis]:
 
 def network_axes(size: Size, *, rows: int, length: int) -> list[Axis]:
     return [
-        Axis("depth", powers(1, 4 * size.layers), lambda n: Point(replace(size, layers=n), rows, length), 1.0),
+        Axis(
+            "depth",
+            powers(1, 4 * size.layers),
+            lambda n: Point(replace(size, layers=n), rows, length),
+            1.0,
+        ),
         Axis(
             "vocabulary",
             powers(size.vocab // 4, 4 * size.vocab, factor=4),
@@ -161,7 +172,9 @@ def powers(first: int, last: int, *, factor: int = 2) -> tuple[int, ...]:
 def build_training(point: Point, *, bench: Bench) -> Run:
     """An update as `headwise train` makes it, uncompiled, so that launches are seen."""
     settings = TrainingSettings.model_validate({"precision": "auto"})
-    task = TranslationTask(build_ours(point.size).to(bench.device).train(), settings.objective.label_smoothing)
+    task = TranslationLoss(
+        build_ours(point.size).to(bench.device).train(), settings.objective.label_smoothing
+    )
     updater = Updater(task, settings, device=bench.device, compilation=Compilation(enabled=False))
     batch, step = full_rows(point).to(bench.device), count(1)
 
@@ -176,8 +189,13 @@ def build_training(point: Point, *, bench: Bench) -> Run:
 def full_rows(point: Point) -> PackedBatch:
     """Rows of one sentence each, so that the length of a row is that of the sentence."""
     shape = (point.rows, point.length)
-    words = torch.randint(FIRST_WORD, point.size.vocab, (3, *shape), generator=torch_generator("growth", *shape))
-    ones, place = torch.ones(shape, dtype=torch.int64), torch.arange(point.length).expand(shape).contiguous()
+    words = torch.randint(
+        FIRST_WORD, point.size.vocab, (3, *shape), generator=torch_generator("growth", *shape)
+    )
+    ones, place = (
+        torch.ones(shape, dtype=torch.int64),
+        torch.arange(point.length).expand(shape).contiguous(),
+    )
     return PackedBatch(
         source=words[0],
         source_segment=ones,
@@ -192,9 +210,11 @@ def full_rows(point: Point) -> PackedBatch:
 def build_decoding(point: Point, *, bench: Bench) -> Run:
     """Greedy search that may not end early; the decoder is kept, as `Translator` keeps it, so that a GPU records its step only once."""
     model = build_ours(point.size).to(bench.device, choose_dtype("auto", bench.device)).eval()
-    drawn = numpy_generator("growth", "sources").integers(FIRST_WORD, point.size.vocab, (point.rows, SOURCE_TOKENS))
+    drawn = numpy_generator("growth", "sources").integers(
+        FIRST_WORD, point.size.vocab, (point.rows, SOURCE_TOKENS)
+    )
     settings = GreedySettings(max_length=point.length, min_length=point.length - 1)
-    stepper = IncrementalDecoder(model)
+    stepper = TransformerStepper(model)
 
     @torch.inference_mode()
     def run() -> float:
@@ -207,7 +227,10 @@ def build_decoding(point: Point, *, bench: Bench) -> Run:
 def measure_axis(mode: str, axis: Axis, *, bench: Bench) -> Growth:
     points = {value: axis.point(value) for value in axis.values}
     training = mode == "training"
-    flops = {value: point.training_flops if training else point.decoding_flops for value, point in points.items()}
+    flops = {
+        value: point.training_flops if training else point.decoding_flops
+        for value, point in points.items()
+    }
     contenders = [
         Contender(
             f"{axis.name} {value:,}",
@@ -217,18 +240,39 @@ def measure_axis(mode: str, axis: Axis, *, bench: Bench) -> Growth:
         for value, point in points.items()
     ]
     lines: list[Line] = list(
-        bench.compare(f"{mode} against {axis.name}", contenders, unit="token", baseline=contenders[0].name).values()
+        bench.compare(
+            f"{mode} against {axis.name}", contenders, unit="token", baseline=contenders[0].name
+        ).values()
     )
     seconds = tuple(1 / line.rate for line in lines)
     return Growth(mode, axis.name, axis.values, seconds, tuple(flops.values()), axis.launches)
 
 
 def report(found: Sequence[Growth]) -> None:
-    rows = [("time per token against", "sizes", "exponent", "last", "operations", "launches", "as expected")]
+    rows = [
+        (
+            "time per token against",
+            "sizes",
+            "exponent",
+            "last",
+            "operations",
+            "launches",
+            "as expected",
+        )
+    ]
     for growth in found:
-        numbers = [f"{n:+.2f}" for n in (growth.exponent, growth.last, growth.operations, growth.launches)]
+        numbers = [
+            f"{n:+.2f}" for n in (growth.exponent, growth.last, growth.operations, growth.launches)
+        ]
         sizes = f"{growth.values[0]:,}-{growth.values[-1]:,}"
-        rows.append((f"{growth.mode}, {growth.axis}", sizes, *numbers, "yes" if growth.is_expected else "NO"))
+        rows.append(
+            (
+                f"{growth.mode}, {growth.axis}",
+                sizes,
+                *numbers,
+                "yes" if growth.is_expected else "NO",
+            )
+        )
     print_table(rows)
 
 
@@ -243,11 +287,21 @@ def draw(found: Sequence[Growth], path: Path) -> None:
     for growth in found:
         panel = panels[modes.index(growth.mode), axes.index(growth.axis)]
         micro = np.array(growth.seconds) * 1e6
-        panel.loglog(growth.values, micro, "o-", color="#1f5a8a", label=f"measured {growth.exponent:+.2f}")
+        panel.loglog(
+            growth.values, micro, "o-", color="#1f5a8a", label=f"measured {growth.exponent:+.2f}"
+        )
         counted = micro[-1] * np.array(growth.flops) / growth.flops[-1]
-        panel.loglog(growth.values, counted, "--", color="#888888", label=f"operations {growth.operations:+.2f}")
+        panel.loglog(
+            growth.values,
+            counted,
+            "--",
+            color="#888888",
+            label=f"operations {growth.operations:+.2f}",
+        )
         launched = micro[-1] * (np.array(growth.values) / growth.values[-1]) ** growth.launches
-        panel.loglog(growth.values, launched, ":", color="#888888", label=f"launches {growth.launches:+.2f}")
+        panel.loglog(
+            growth.values, launched, ":", color="#888888", label=f"launches {growth.launches:+.2f}"
+        )
         low, high = panel.get_ylim()
         widen = max(1.0, math.sqrt(MIN_RANGE * low / high))  # a flat line must look flat
         panel.set_ylim(low / widen, high * widen)
@@ -264,10 +318,16 @@ def draw(found: Sequence[Growth], path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__)
-    parser.add_argument("--mode", nargs="+", choices=("training", "decoding"), default=["training", "decoding"])
-    parser.add_argument("--axis", nargs="+", choices=("length", "batch", "depth", "vocabulary"), default=None)
+    parser.add_argument(
+        "--mode", nargs="+", choices=("training", "decoding"), default=["training", "decoding"]
+    )
+    parser.add_argument(
+        "--axis", nargs="+", choices=("length", "batch", "depth", "vocabulary"), default=None
+    )
     parser.add_argument("--updates", type=int, help="updates a round (default: 1, on a GPU 5)")
-    parser.add_argument("--picture", help="PNG (default: beside the JSON, where matplotlib is installed)")
+    parser.add_argument(
+        "--picture", help="PNG (default: beside the JSON, where matplotlib is installed)"
+    )
     options = parser.parse_args(arguments)
     bench = Bench("growth", options)
     on_gpu = bench.device.type == "cuda"
@@ -279,14 +339,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.quick:
         options.rounds, tokens, longest = 1, 64, 64
     dtype = choose_dtype("auto", bench.device)
-    bench.measure_ceiling("products, FLOP/s", partial(product_speed, bench.device, dtype, quick=options.quick))
+    bench.measure_ceiling(
+        "products, FLOP/s", partial(product_speed, bench.device, dtype, quick=options.quick)
+    )
     axes = {
         "training": training_axes(size, tokens=tokens, longest=longest),
         "decoding": decoding_axes(size, rows=4 if options.quick else 16, longest=longest // 4),
     }
     wanted = options.axis or [axis.name for axis in axes["training"]]
     found = [
-        measure_axis(mode, axis, bench=bench) for mode in options.mode for axis in axes[mode] if axis.name in wanted
+        measure_axis(mode, axis, bench=bench)
+        for mode in options.mode
+        for axis in axes[mode]
+        if axis.name in wanted
     ]
     report(found)
     bench.record["growth"] = [growth.as_dict() for growth in found]

@@ -19,13 +19,13 @@ import torch
 from attention_peers import Work, peer_contenders, peers_of, report_peers
 from harness import Bench, Contender, Run, make_parser, print_table, read_speed
 
-from headwise.attention.fused import FusedAttention
-from headwise.attention.hashed import HashedAttention
-from headwise.attention.linear import LinearAttention
-from headwise.attention.linformer import LinformerAttention
+from headwise.attention.kernels.fused import FusedAttention
+from headwise.attention.kernels.linear import LinearAttention
+from headwise.attention.kernels.linformer import LinformerAttention
+from headwise.attention.kernels.performer import PerformerAttention
+from headwise.attention.kernels.reformer import ReformerAttention
 from headwise.attention.masks import Mask, causal, segments
 from headwise.attention.multi_head import Kernel
-from headwise.attention.performer import PerformerAttention
 from headwise.randomness import torch_generator
 
 HEADS, HEAD_DIM = 8, 64
@@ -34,12 +34,21 @@ KINDS = ("linear", "performer", "linformer", "reformer")
 
 def make_work(length: int, *, is_causal: bool) -> Work:
     """Sizes for both sides; toy lengths have smaller buckets and a smaller rank."""
-    return Work(length, HEADS, HEAD_DIM, is_causal=is_causal, rank=min(64, length), bucket=min(64, length // 4))
+    return Work(
+        length,
+        HEADS,
+        HEAD_DIM,
+        is_causal=is_causal,
+        rank=min(64, length),
+        bucket=min(64, length // 4),
+    )
 
 
 def make_kernels(work: Work, device: torch.device) -> dict[str, Kernel]:
     num_buckets = max(2, work.length // work.bucket // 2 * 2)
-    hashed = HashedAttention(HEAD_DIM, num_buckets=num_buckets, num_rounds=work.rounds, window=work.bucket)
+    hashed = ReformerAttention(
+        HEAD_DIM, num_buckets=num_buckets, num_rounds=work.rounds, window=work.bucket
+    )
     kernels: dict[str, Kernel] = {
         "fused": FusedAttention(),
         "linear": LinearAttention(),
@@ -51,13 +60,17 @@ def make_kernels(work: Work, device: torch.device) -> dict[str, Kernel]:
     return kernels
 
 
-def build_run(kernel: Kernel, length: int, mask: Mask, device: torch.device, *, backward: bool) -> Run:
+def build_run(
+    kernel: Kernel, length: int, mask: Mask, device: torch.device, *, backward: bool
+) -> Run:
     dtype = dtype_on(device)
     generator = torch_generator("bench", length)
     shape = (1, HEADS, length, HEAD_DIM)
-    q, k, v = (torch.randn(shape, generator=generator).to(device, dtype).requires_grad_() for _ in range(3))
+    q, k, v = (
+        torch.randn(shape, generator=generator).to(device, dtype).requires_grad_() for _ in range(3)
+    )
     gradient = torch.randn(shape, generator=generator).to(device, dtype)
-    k = q if isinstance(kernel, HashedAttention) else k
+    k = q if isinstance(kernel, ReformerAttention) else k
     prepared = kernel.prepare(mask, length, length, device)
 
     def run() -> float:
@@ -82,12 +95,12 @@ def slope(lengths: Sequence[int], seconds: Sequence[float]) -> float:
     return sum((one - mean_x) * (other - mean_y) for one, other in zip(x, y, strict=True)) / spread
 
 
-def measure(bench: Bench, lengths: Sequence[int], speed: float, *, is_causal: bool, backward: bool) -> None:
+def measure(
+    bench: Bench, lengths: Sequence[int], speed: float, *, is_causal: bool, backward: bool
+) -> None:
     device, packed = bench.device, bench.options.packed
     dtype = dtype_on(device)
-    what = (
-        f"{'causal, ' if is_causal else ''}{'packed, ' if packed else ''}forward{' and backward' if backward else ''}"
-    )
+    what = f"{'causal, ' if is_causal else ''}{'packed, ' if packed else ''}forward{' and backward' if backward else ''}"
     seconds: dict[str, dict[int, float]] = {}
     for length in lengths:
         mask, work = causal() if is_causal else Mask(), make_work(length, is_causal=is_causal)
@@ -97,7 +110,9 @@ def measure(bench: Bench, lengths: Sequence[int], speed: float, *, is_causal: bo
         floor = (8 if backward else 4) * length * work.dim * dtype.itemsize / speed
         kernels = make_kernels(work, device)
         contenders = [
-            Contender(name, partial(build_run, kernel, length, mask, device, backward=backward), floor)
+            Contender(
+                name, partial(build_run, kernel, length, mask, device, backward=backward), floor
+            )
             for name, kernel in kernels.items()
         ]
         if not packed:
@@ -108,10 +123,19 @@ def measure(bench: Bench, lengths: Sequence[int], speed: float, *, is_causal: bo
         report_peers(bench, title, lines, {kind: kind for kind in KINDS})
         for name, line in lines.items():
             seconds.setdefault(name, {})[length] = 1 / line.rate
-    slopes = {name: slope(list(found), list(found.values())) for name, found in seconds.items() if len(found) > 1}
+    slopes = {
+        name: slope(list(found), list(found.values()))
+        for name, found in seconds.items()
+        if len(found) > 1
+    }
     if slopes:
         bench.record[f"slopes, {what}"] = slopes
-        print_table([(f"{what}: slope of time", ""), *((name, f"{value:.2f}") for name, value in slopes.items())])
+        print_table(
+            [
+                (f"{what}: slope of time", ""),
+                *((name, f"{value:.2f}") for name, value in slopes.items()),
+            ]
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -24,12 +24,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from harness import RESULTS, Bench, make_parser, print_table
+from listops import NUM_CLASSES, VOCABULARY_SIZE, ListOps, generate
+from listops_classifier import Classifier, ClassifierSettings, build_classifier
 
-from headwise.data.listops import NUM_CLASSES, VOCABULARY_SIZE, ListOps, generate
-from headwise.models.classifier import Classifier, ClassifierSettings, build_classifier
+from headwise.comparing.attention import known_kernels, suited
 from headwise.randomness import numpy_generator, torch_generator
 from headwise.settings import check_settings
-from headwise.tasks.attention_comparison import known_kernels, suited
 from headwise.training.precision import autocast
 
 PARTS = {"train": 96_000, "valid": 2_000, "test": 2_000}
@@ -55,23 +55,35 @@ def read_data(folder: Path, *, quick: bool) -> dict[str, ListOps]:
             made = folder / f"{part}-{count}.making.npz"
             generate(count, seed=SEED, part=part).save(made)
             made.rename(path)
-            print(f"made {count:,} expressions ({part}) in {time.perf_counter() - began:.0f} s", flush=True)
+            print(
+                f"made {count:,} expressions ({part}) in {time.perf_counter() - began:.0f} s",
+                flush=True,
+            )
         found[part] = ListOps.load(path)
     return found
 
 
 def settings_of(kind: str, options: Any) -> ClassifierSettings:
     attention = suited(known_kernels()[kind], LENGTH).model_copy(update=RESTRICTING.get(kind, {}))
-    data = {"dim": options.dim, "layers": options.layers, "heads": options.heads, "dropout": options.dropout}
+    data = {
+        "dim": options.dim,
+        "layers": options.layers,
+        "heads": options.heads,
+        "dropout": options.dropout,
+    }
     data["feed_forward"] = {"kind": "gelu", "hidden": 4 * options.dim}
     return check_settings(ClassifierSettings, data).model_copy(update={"attention": attention})
 
 
-def accuracy(model: Any, data: ListOps, device: torch.device, *, batch: int, dtype: torch.dtype) -> float:
+def accuracy(
+    model: Any, data: ListOps, device: torch.device, *, batch: int, dtype: torch.dtype
+) -> float:
     right = 0
     with torch.no_grad():
         for start in range(0, len(data), batch):
-            numbers = np.arange(start, start + batch) % len(data)  # the last batch is filled up: shapes stay
+            numbers = np.arange(start, start + batch) % len(
+                data
+            )  # the last batch is filled up: shapes stay
             rows = torch.from_numpy(data.rows(numbers, LENGTH)).long().to(device)
             with autocast(device, dtype):
                 said = model(rows).argmax(-1).cpu().numpy()
@@ -96,11 +108,15 @@ def train_one(kind: str, options: Any) -> dict[str, Any]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate, weight_decay=0.01)
     steps, warmup = options.steps, max(1, options.steps // 10)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warmup, 0.5 + 0.5 * np.cos(np.pi * min(1.0, step / steps)))
+        optimizer,
+        lambda step: min((step + 1) / warmup, 0.5 + 0.5 * np.cos(np.pi * min(1.0, step / steps))),
     )
     order = numpy_generator(SEED, "listops order")
     numbers = np.concatenate(
-        [order.permutation(len(data["train"])) for _ in range(-(-steps * options.batch // len(data["train"])))]
+        [
+            order.permutation(len(data["train"]))
+            for _ in range(-(-steps * options.batch // len(data["train"])))
+        ]
     )
     began, curve, total = time.perf_counter(), [], torch.zeros((), device=device)
     every = max(1, steps // 10)
@@ -109,8 +125,14 @@ def train_one(kind: str, options: Any) -> dict[str, Any]:
         for name, part in redrawn:  # random features, as the training loop draws them
             part.before_step(step + 1, key=f"{SEED}/{name}")
         chosen = numbers[step * options.batch : (step + 1) * options.batch]
-        rows = torch.from_numpy(data["train"].rows(chosen, LENGTH)).long().to(device, non_blocking=True)
-        answers = torch.from_numpy(data["train"].values[chosen]).long().to(device, non_blocking=True)
+        rows = (
+            torch.from_numpy(data["train"].rows(chosen, LENGTH))
+            .long()
+            .to(device, non_blocking=True)
+        )
+        answers = (
+            torch.from_numpy(data["train"].values[chosen]).long().to(device, non_blocking=True)
+        )
         with autocast(device, dtype):
             loss = F.cross_entropy(run(rows).float(), answers)
         optimizer.zero_grad(set_to_none=True)
@@ -125,7 +147,10 @@ def train_one(kind: str, options: Any) -> dict[str, Any]:
             model.train()
             curve.append((step + 1, total.item() / every, valid, time.perf_counter() - began))
             total.zero_()
-            print(f"{kind}: step {step + 1}, loss {curve[-1][1]:.3f}, valid {100 * valid:.1f} %", flush=True)
+            print(
+                f"{kind}: step {step + 1}, loss {curve[-1][1]:.3f}, valid {100 * valid:.1f} %",
+                flush=True,
+            )
     model.eval()
     test = accuracy(run, data["test"], device, batch=options.batch, dtype=dtype)
     return {
@@ -139,7 +164,9 @@ def train_one(kind: str, options: Any) -> dict[str, Any]:
     }
 
 
-def run_children(kinds: Sequence[str], given: Sequence[str], options: Any, folder: Path) -> list[dict[str, Any]]:
+def run_children(
+    kinds: Sequence[str], given: Sequence[str], options: Any, folder: Path
+) -> list[dict[str, Any]]:
     """A process a kernel, a few at a time; one that fails is told of and does not stop the others."""
     waiting, working, found = list(kinds), {}, {}
     while waiting or working:
@@ -166,17 +193,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = make_parser(__doc__)
     kinds = [kind for kind in known_kernels() if kind != "full"]
-    parser.add_argument("--kinds", default=",".join(kinds), help="kernels (full is fused, more slowly)")
+    parser.add_argument(
+        "--kinds", default=",".join(kinds), help="kernels (full is fused, more slowly)"
+    )
     parser.add_argument("--only", help="train this kernel in this process")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--steps", type=int, help="default: 5,000 on a GPU; 10 on a CPU, which shows that it runs")
+    parser.add_argument(
+        "--steps", type=int, help="default: 5,000 on a GPU; 10 on a CPU, which shows that it runs"
+    )
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--heads", type=int, default=2)
     parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--data", default=str(RESULTS / "listops"), help="where the expressions are kept")
+    parser.add_argument(
+        "--data", default=str(RESULTS / "listops"), help="where the expressions are kept"
+    )
     options = parser.parse_args(given)
     options.steps = options.steps or (5000 if options.device == "cuda" else 10)
     if options.quick:
@@ -201,7 +234,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         memory = "" if result["memory_mib"] is None else f"{result['memory_mib']:.0f}"
         best = max((point[2] for point in result["curve"]), default=0.0)
         accuracies = (f"{100 * result['test']:.1f} %", f"{100 * best:.1f} %")
-        rows.append((result["kind"], *accuracies, f"{result['seconds']:.0f}", memory, f"{result['parameters']:,}"))
+        rows.append(
+            (
+                result["kind"],
+                *accuracies,
+                f"{result['seconds']:.0f}",
+                memory,
+                f"{result['parameters']:,}",
+            )
+        )
     print_table(rows)
     bench.save()
 

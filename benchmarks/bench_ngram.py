@@ -24,10 +24,10 @@ from harness import RESULTS
 
 from headwise.models.ngram import TokenStream
 from headwise.randomness import numpy_generator
-from headwise.tasks.language_bundle import load_language_bundle
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.bundle import load_language_bundle
+from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.recipe import recipe_from
-from headwise.tasks.running import train
+from headwise.tasks.run import train
 
 VOCABULARY, LENGTH = 60_000, 25
 
@@ -59,7 +59,11 @@ def time_ours(text: Path, order: int, folder: Path) -> dict[str, Any]:
     summary = train(recipe, run=folder / f"run-{order}")
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"training_seconds": round(seconds, 1), "ngrams": summary.results["ngrams"], "peak_gib": round(peak, 2)}
+    return {
+        "training_seconds": round(seconds, 1),
+        "ngrams": summary.results["ngrams"],
+        "peak_gib": round(peak, 2),
+    }
 
 
 def ask_ours(folder: Path, sentences: list[str]) -> tuple[dict[str, Callable[[], object]], int]:
@@ -81,7 +85,9 @@ def ask_kenlm(arpa: Path, sentences: list[str]) -> dict[str, Callable[[], object
     return {"kenlm, score": lambda: [model.score(line, bos=True, eos=True) for line in sentences]}
 
 
-def time_in_turns(asks: dict[str, Callable[[], object]], num_words: int, rounds: int) -> dict[str, dict[str, float]]:
+def time_in_turns(
+    asks: dict[str, Callable[[], object]], num_words: int, rounds: int
+) -> dict[str, dict[str, float]]:
     """Words a second of each, one after the other in every round: lowest, median, highest; and the median by processor time."""
     rates: dict[str, list[float]] = {name: [] for name in asks}
     busy: dict[str, list[float]] = {name: [] for name in asks}
@@ -104,13 +110,17 @@ def time_in_turns(asks: dict[str, Callable[[], object]], num_words: int, rounds:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--words", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=1_000_000, help="words asked")
     parser.add_argument("--order", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--keep", type=Path, help="a folder for text and models; what is there already is not made again"
+        "--keep",
+        type=Path,
+        help="a folder for text and models; what is there already is not made again",
     )
     parser.add_argument("--lmplz", help="KenLM's trainer, to be timed too")
     arguments = parser.parse_args()
@@ -118,18 +128,35 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="headwise-ngram-") as temporary:
         folder = arguments.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        text, run, arpa = folder / "text.txt", folder / f"run-{arguments.order}", folder / "kenlm.arpa"
+        text, run, arpa = (
+            folder / "text.txt",
+            folder / f"run-{arguments.order}",
+            folder / "kenlm.arpa",
+        )
         if not text.exists():
             draw_text(text, arguments.words)
         with text.open(encoding="utf-8") as file:
-            sentences = [line for line, _ in zip(file, range(arguments.queries // LENGTH), strict=False)]
+            sentences = [
+                line for line, _ in zip(file, range(arguments.queries // LENGTH), strict=False)
+            ]
         if not run.exists():
             results["headwise"] = time_ours(text, arguments.order, folder)
         if arguments.lmplz and not arpa.exists():
             started = time.perf_counter()
-            command = [arguments.lmplz, "-o", str(arguments.order), "--discount_fallback", "-S", "50%", "-T", temporary]
+            command = [
+                arguments.lmplz,
+                "-o",
+                str(arguments.order),
+                "--discount_fallback",
+                "-S",
+                "50%",
+                "-T",
+                temporary,
+            ]
             with text.open("rb") as source, arpa.open("wb") as target:
-                subprocess.run(command, stdin=source, stdout=target, stderr=subprocess.DEVNULL, check=True)
+                subprocess.run(
+                    command, stdin=source, stdout=target, stderr=subprocess.DEVNULL, check=True
+                )
             results["lmplz"] = {"training_seconds": round(time.perf_counter() - started, 1)}
         asks, num_words = ask_ours(run, sentences)
         if arpa.exists():

@@ -29,10 +29,19 @@ def depth_table(bench: Bench, *, quick: bool) -> list[Bar]:
     num_seeds, bars = 1 if quick else 5, []
     rows = [("place", *(f"{depth} layers" for depth in DEPTHS), "2 / 12")]
     for place in ("after", "before"):
-        norms = [sum(last_gradient(place, depth, key) for key in range(num_seeds)) / num_seeds for depth in DEPTHS]
+        norms = [
+            sum(last_gradient(place, depth, key) for key in range(num_seeds)) / num_seeds
+            for depth in DEPTHS
+        ]
         bench.note(f"gradient, norm {place}", dict(zip(DEPTHS, norms, strict=True)))
         rows.append((place, *(f"{norm:.3f}" for norm in norms), f"{norms[0] / norms[-1]:.2f}"))
-        bars.append(Bar(f"gradient with the norm {place}, 2 / 12 layers", norms[0] / norms[-1], **DEPTH_BARS[place]))
+        bars.append(
+            Bar(
+                f"gradient with the norm {place}, 2 / 12 layers",
+                norms[0] / norms[-1],
+                **DEPTH_BARS[place],
+            )
+        )
     print_table(rows)
     return bars
 
@@ -43,7 +52,9 @@ def power_bars(found: dict[tuple[str, str], list[float]]) -> list[Bar]:
     for kind, place in found:
         if kind == "power" and ("layer", place) in found:
             ratio = statistics.mean(found[kind, place]) / statistics.mean(found["layer", place])
-            bars.append(Bar(f"perplexity of power to layer, norm {place}", ratio, most=POWER_TO_LAYER))
+            bars.append(
+                Bar(f"perplexity of power to layer, norm {place}", ratio, most=POWER_TO_LAYER)
+            )
     return bars
 
 
@@ -72,7 +83,9 @@ def main() -> int:
             settings = {"dim": options.dim, "layers": 3, "heads": 4, "norm": norm}
             began = time.perf_counter()
             models = (
-                train_model(settings, text, budget, device=torch.device(options.device), key=str(seed))
+                train_model(
+                    settings, text, budget, device=torch.device(options.device), key=str(seed)
+                )
                 for seed in range(options.seeds)
             )
             read = [measure_perplexity(model, text, length=budget.length) for model in models]

@@ -9,7 +9,7 @@ on both sides. Peers: `sorted`, the whole corpus sorted by length (least padding
 The floor: a batch is 7 numbers of 8 bytes a token (3 for padded batches), each written once, so 56 bytes a token at the memory's
 speed: some hundred million tokens a second, far above what training takes (about 10³ on two cores, 10⁶ on an H200). What
 matters is that making batches stays ten times faster than training, and that padding, which every product pays for, stays low.
-How far we are (two cores): under 1 % padding against 4 % (sorted) and 13 % (pools); see docs/experiments.md for dated numbers.
+How far we are (two cores): under 1 % padding against 4 % (sorted) and 13 % (pools); see docs/experiments/training-speed.md for dated numbers.
 """
 
 import argparse
@@ -45,8 +45,14 @@ def read_pairs(paths: Sequence[Path], *, limit: int) -> Pairs:
     sides = []
     for path in paths:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            sides.append([[FIRST_WORD] * len(line.split()) for line in itertools.islice(lines, limit)])
-    kept = [(source, target) for source, target in zip(*sides, strict=True) if 0 < len(source) < 100 > len(target) > 0]
+            sides.append(
+                [[FIRST_WORD] * len(line.split()) for line in itertools.islice(lines, limit)]
+            )
+    kept = [
+        (source, target)
+        for source, target in zip(*sides, strict=True)
+        if 0 < len(source) < 100 > len(target) > 0
+    ]
     return Pairs([source for source, _ in kept], [target for _, target in kept])
 
 
@@ -96,10 +102,18 @@ def measure(title: str, pairs: Pairs, options: argparse.Namespace, bench: Bench)
         bench.record[f"padding, {title}"] = shares
         head = (f"padding, {title}", "source", "target", "both")
         print_table(
-            [head, *((name, *(f"{share:.2%}" for share in (*both, sum(both) / 2))) for name, both in shares.items())]
+            [
+                head,
+                *(
+                    (name, *(f"{share:.2%}" for share in (*both, sum(both) / 2)))
+                    for name, both in shares.items()
+                ),
+            ]
         )
         floor = BYTES_A_TOKEN / read_speed(torch.device("cpu"), quick=options.quick)
-        contenders = [Contender(name, partial(build_run, epoch), floor) for name, epoch in epochs.items()]
+        contenders = [
+            Contender(name, partial(build_run, epoch), floor) for name, epoch in epochs.items()
+        ]
         bench.compare(f"making batches, {title}", contenders, unit="target token", baseline="pools")
 
 
@@ -111,7 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.quick:
         options.pairs, options.tokens, options.rounds = 2000, 512, 1
     bench = Bench("packing", options)
-    measure(f"{options.pairs} synthetic pairs", draw_pairs(options.pairs, vocab=VOCAB), options, bench)
+    measure(
+        f"{options.pairs} synthetic pairs", draw_pairs(options.pairs, vocab=VOCAB), options, bench
+    )
     mirror = Path(os.environ.get("HEADWISE_DATA", ""))
     if "HEADWISE_DATA" in os.environ and (mirror / MULTI30K[0]).is_file():
         pairs = read_pairs([mirror / name for name in MULTI30K], limit=options.pairs)

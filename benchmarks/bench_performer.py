@@ -13,9 +13,9 @@ import torch
 from harness import Bench, make_parser, print_table
 from torch import Tensor
 
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.performer import Estimate, PerformerAttention, draw_features
 from headwise.attention.masks import Mask
-from headwise.attention.performer import Estimate, PerformerAttention, draw_features
 from headwise.randomness import torch_generator
 
 SCALES = (0.25, 0.5, 0.7, 1.0, 1.5)
@@ -37,7 +37,11 @@ def measure(head_dim: int, length: int, num_features: int, scale: float) -> list
         outputs = [v.mean(2, keepdim=True).expand_as(v)]
         for estimate in ESTIMATES:
             kernel = PerformerAttention(head_dim, num_features, estimate=estimate)
-            kernel.rows.copy_(draw_features(num_features, head_dim, torch_generator("bench_performer", "rows", draw)))
+            kernel.rows.copy_(
+                draw_features(
+                    num_features, head_dim, torch_generator("bench_performer", "rows", draw)
+                )
+            )
             outputs.append(kernel(q, k, v, Mask()))
         off += torch.stack([_sum_of_squares(output - exact) for output in outputs])
         size += float(_sum_of_squares(exact))
@@ -64,7 +68,9 @@ def main() -> int:
         for length in lengths:
             for num_features in options.features:
                 errors = [measure(head_dim, length, num_features, scale) for scale in SCALES]
-                bench.record[f"{head_dim} {length} {num_features}"] = dict(zip(SCALES, errors, strict=True))
+                bench.record[f"{head_dim} {length} {num_features}"] = dict(
+                    zip(SCALES, errors, strict=True)
+                )
                 for number, name in enumerate(names):
                     values = [f"{error[number]:.3f}" for error in errors]
                     rows.append((str(head_dim), str(length), str(num_features), name, *values))

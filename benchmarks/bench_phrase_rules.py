@@ -6,7 +6,7 @@ Measured: on the pocket recipe's vocabulary (3,000 pieces): making the rules for
 forbidden words with 8 required ones; then greedy and beam search with random weights, without rules and with ten forbidden
 words. The floor of making rules is reading every symbol of the vocabulary once; it is far below what is measured, because
 tables of states and classes of tokens have to be filled. A search without rules does no work for them.
-Dated numbers are in docs/experiments.md and docs/decisions/31-rules-about-text.md.
+Dated numbers are in docs/experiments/decoding-speed.md and docs/decisions/31-phrase-rules-on-text.md.
 """
 
 import tempfile
@@ -18,11 +18,11 @@ from bench_startup import make_bundle
 from harness import Bench, Contender, Run, make_parser
 from sizes import SIZES
 
-from headwise.decoding.beam import BeamSettings
-from headwise.decoding.greedy import GreedySettings
-from headwise.decoding.text_rules import make_rules
+from headwise.decoding.rules.text_rules import make_rules
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.pocket import sentences
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.spelling import Spelling
 
 REQUIRED = ("Hund", "Katze", "Haus", "Baum", "Kind", "Buch", "Straße", "Vogel")
@@ -44,7 +44,9 @@ def build_making(spelling: Spelling, forbidden: Sequence[str], required: Sequenc
     return run
 
 
-def build_translating(translator: Translator, settings: GreedySettings | BeamSettings, texts: Sequence[str]) -> Run:
+def build_translating(
+    translator: Translator, settings: GreedySettings | BeamSettings, texts: Sequence[str]
+) -> Run:
     def run() -> float:
         translator(texts, settings)
         return float(len(texts))
@@ -63,16 +65,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     spelling = Spelling.of(translator.tokenizers.target.surfaces())
     sets = {f"{count} forbidden": (words[:count], ()) for count in (10, 50, 200)}
     sets["20 forbidden, 8 required"] = (words[:20], REQUIRED)
-    making = [Contender(name, partial(build_making, spelling, *phrases)) for name, phrases in sets.items()]
+    making = [
+        Contender(name, partial(build_making, spelling, *phrases)) for name, phrases in sets.items()
+    ]
     bench.compare("making the rules", making, unit="set", baseline="10 forbidden")
     texts = [sentence.text("en") for sentence in sentences("test", num_texts)]
-    for name, plain in (("greedy", GreedySettings(max_length=20)), ("beam 4", BeamSettings(size=4, max_length=20))):
+    for name, plain in (
+        ("greedy", GreedySettings(max_length=20)),
+        ("beam 4", BeamSettings(size=4, max_length=20)),
+    ):
         ruled = plain.model_copy(update={"forbidden": words[:10]})
         contenders = [
             Contender("without rules", partial(build_translating, translator, plain, texts)),
             Contender("10 forbidden", partial(build_translating, translator, ruled, texts)),
         ]
-        bench.compare(f"{name}, {num_texts} sentences", contenders, unit="sentence", baseline="without rules")
+        bench.compare(
+            f"{name}, {num_texts} sentences", contenders, unit="sentence", baseline="without rules"
+        )
     bench.save()
 
 

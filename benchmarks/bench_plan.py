@@ -6,7 +6,7 @@ Measured: for each case a plan is made on this machine (its seconds of calibrati
 trained for a few updates on synthetic packed pairs, as `headwise train` does it (Updater), and memory and target tokens a second are
 taken as the other benchmarks take them (harness.py, memory.py). The bars: memory within 15 %, speed within 25 %.
 
-The floor: there is none; a plan is right or wrong. How far we are: docs/experiments.md.
+The floor: there is none; a plan is right or wrong. How far we are: docs/experiments/planning-and-data.md.
 """
 
 import gc
@@ -24,9 +24,9 @@ from headwise.planning.peak_memory import MIB, MemoryMeter
 from headwise.planning.plan import MARGIN_OF_MEMORY, MARGIN_OF_SPEED, Plan
 from headwise.settings import check_settings
 from headwise.tasks.planned_step import Subject
-from headwise.tasks.planning import plan_subject
-from headwise.tasks.recipe import Recipe
-from headwise.tasks.translation import TranslationTask
+from headwise.tasks.planner import plan_subject
+from headwise.tasks.translation.objective import TranslationLoss
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.compilation import decide_compilation
 from headwise.training.updates import Updater
 
@@ -53,15 +53,25 @@ CASES = {
 ALL_SIZES = SIZES | {"multi30k": Size(dim=128, heads=4, hidden=256, layers=4)}
 
 
-def make_recipe(case: Case, precision: str, *, compiled: bool, device: str) -> Recipe:
+def make_recipe(case: Case, precision: str, *, compiled: bool, device: str) -> TranslationRecipe:
     size = ALL_SIZES[case.size]
     stack = {"layers": size.layers, "heads": size.heads}
     return check_settings(
-        Recipe,
+        TranslationRecipe,
         {
-            "data": {"source": "en", "target": "de", "train": "pocket:train", "row_tokens": min(128, case.tokens)},
+            "data": {
+                "source": "en",
+                "target": "de",
+                "train": "pocket:train",
+                "row_tokens": min(128, case.tokens),
+            },
             "text": {"size": size.vocab},
-            "model": {"dim": size.dim, "encoder": stack, "decoder": stack, "feed_forward": {"hidden": size.hidden}},
+            "model": {
+                "dim": size.dim,
+                "encoder": stack,
+                "decoder": stack,
+                "feed_forward": {"hidden": size.hidden},
+            },
             "training": {
                 "batch_tokens": case.tokens,
                 "precision": precision,
@@ -92,7 +102,9 @@ def train(subject: Subject, case: Case, bench: Bench) -> Measured:
     gc.collect()  # a recorded update and its tensors refer to each other: what the last case held goes only now
     meter = MemoryMeter(bench.device)
     meter.start_building()
-    task = TranslationTask(subject.module().to(bench.device).train(), training.objective.label_smoothing)
+    task = TranslationLoss(
+        subject.module().to(bench.device).train(), training.objective.label_smoothing
+    )
     compilation = decide_compilation(training, bench.device)
     updater = Updater(task, training, device=bench.device, compilation=compilation)
     endless, step = itertools.cycle(supply), itertools.count(1)
@@ -125,7 +137,10 @@ def row_of(name: str, plan: Plan, measured: Measured, seconds: float) -> tuple[s
         cells += ["–", "–"]
     else:
         error = plan.memory.total / MIB / measured.memory - 1
-        cells += [f"{measured.memory:,.0f}", f"{error:+.0%}{'' if abs(error) <= MARGIN_OF_MEMORY else ' !'}"]
+        cells += [
+            f"{measured.memory:,.0f}",
+            f"{error:+.0%}{'' if abs(error) <= MARGIN_OF_MEMORY else ' !'}",
+        ]
     cells += [f"{plan.speed(plan.update):,.0f}", f"{measured.tokens_per_second:,.0f}"]
     cells += [f"{speed:+.0%}{'' if abs(speed) <= MARGIN_OF_SPEED else ' !'}", f"{seconds:.1f}"]
     return (name + (" *" if measured.disturbed else ""), *cells)
@@ -139,12 +154,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     bench = Bench("plan", options)
     cuda = bench.device.type == "cuda"
-    cases = options.cases or (["tiny", "small", "base-4k", "base-25k"] if cuda else ["pocket", "small", "base-4k"])
+    cases = options.cases or (
+        ["tiny", "small", "base-4k", "base-25k"] if cuda else ["pocket", "small", "base-4k"]
+    )
     if options.quick:
         cases, options.rounds = ["quick"], 1
     head = ("MiB", "measured", "error", "token/s", "measured", "error", "planning s")
     rows: list[tuple[str, ...]] = [("case", *head)]
-    for name, precision in itertools.product(cases, options.precision or (["bf16"] if cuda else ["fp32", "bf16"])):
+    for name, precision in itertools.product(
+        cases, options.precision or (["bf16"] if cuda else ["fp32", "bf16"])
+    ):
         case = CASES[name]
         recipe = make_recipe(case, precision, compiled=options.compile, device=bench.device.type)
         subject = Subject.of(recipe)
@@ -152,7 +171,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         plan = plan_subject(subject)
         seconds = time.perf_counter() - began
         measured = train(subject, case, bench)
-        rows.append(row_of(f"{name} {precision}{' compiled' if options.compile else ''}", plan, measured, seconds))
+        rows.append(
+            row_of(
+                f"{name} {precision}{' compiled' if options.compile else ''}",
+                plan,
+                measured,
+                seconds,
+            )
+        )
         bench.record[rows[-1][0]] = {"plan": plan.as_dict(), "measured": vars(measured)}
         print("  ".join(rows[-1]), flush=True)
     print_table(rows)

@@ -41,12 +41,29 @@ def main() -> int:
         key, _, given = extra.partition("=")
         position = {"kind": name} | ({key: given} if extra else {})
         attention = {"kind": "full" if name == "relative" else "fused"}
-        settings = {"dim": 128, "layers": 3, "heads": 8, "attention": attention, "position": position}
-        model = train_model(settings | {"dropout": {"residual": 0.0, "embedding": 0.0}}, text, budget, device=device)
+        settings = {
+            "dim": 128,
+            "layers": 3,
+            "heads": 8,
+            "attention": attention,
+            "position": position,
+        }
+        model = train_model(
+            settings | {"dropout": {"residual": 0.0, "embedding": 0.0}}, text, budget, device=device
+        )
         seconds = time.perf_counter() - began
         read = [measure_perplexity(model, text, length=length) for length in LENGTHS]
-        bench.note(kind, {"perplexity": dict(zip(LENGTHS, read, strict=True)), "training_seconds": seconds})
-        rows.append((kind, *(f"{value:.2f}" for value in read), f"{read[-1] / read[0]:.2f}", f"{seconds:.0f}"))
+        bench.note(
+            kind, {"perplexity": dict(zip(LENGTHS, read, strict=True)), "training_seconds": seconds}
+        )
+        rows.append(
+            (
+                kind,
+                *(f"{value:.2f}" for value in read),
+                f"{read[-1] / read[0]:.2f}",
+                f"{seconds:.0f}",
+            )
+        )
         if kind in BARS and not options.quick:
             bars.append(Bar(f"{kind}, 512 / 64", read[-1] / read[0], **BARS[kind]))
     print_table(rows)

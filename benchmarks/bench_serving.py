@@ -12,7 +12,7 @@ The floor: the sentences must be computed, so (1) is the ceiling of (2). The mod
 they leave at most min(1, (C - T) / (rate · h)) of the rate for h seconds of Python a request and client (0.75 + 0.1 ms: 1.0 for the demo's model on two cores with one thread). What the model itself
 loses: sentences of all lengths enter a search in groups, m' = 1.13 ms of processor time instead of m = 1.01 (demo), 26.8 instead of 24.0 (base), so 0.89 in both; and the f of 64 clients who are being
 answered or on their way are missing from its rows, of which a step's fixed cost (a quarter of it for the demo's model) is not spared. p99 cannot be below the time of the longest sentence.
-How far we are: docs/experiments.md.
+How far we are: docs/experiments/serving.md.
 """
 
 import argparse
@@ -39,8 +39,8 @@ def make_random_bundle(directory: Path, size: str) -> Path:
     from headwise.models.choices import build_model
     from headwise.pocket import sentences
     from headwise.randomness import torch_generator
-    from headwise.tasks.bundle import save_bundle
     from headwise.tasks.recipe import load_translation_recipe
+    from headwise.tasks.translation.bundle import save_translator_bundle
     from headwise.text.choices import learn_tokenizers
 
     lines = list(sentences("train", 2_000))
@@ -51,16 +51,20 @@ def make_random_bundle(directory: Path, size: str) -> Path:
         "decoding={kind: greedy, max_length: {factor: 1.0, extra: 2}}",
     ]
     recipe = load_translation_recipe(size, changes)
-    pair = learn_tokenizers(recipe.text, [one.text("en") for one in lines], [one.text("de") for one in lines])
+    pair = learn_tokenizers(
+        recipe.text, [one.text("en") for one in lines], [one.text("de") for one in lines]
+    )
     sizes = {"source_size": pair.source.size, "target_size": pair.target.size}
-    model = build_model(recipe.model, generator=torch_generator("benchmark", "weights"), **sizes).eval()
-    save_bundle(directory, recipe=recipe, tokenizers=pair, model=model, results={})
+    model = build_model(
+        recipe.model, generator=torch_generator("benchmark", "weights"), **sizes
+    ).eval()
+    save_translator_bundle(directory, recipe=recipe, tokenizers=pair, model=model, results={})
     return directory
 
 
 def translate_forever(model: str, num_sentences: int) -> None:
     """The measured process (1): for each line that comes, all sentences once."""
-    from headwise.tasks.translator import Translator
+    from headwise.tasks.translation.translator import Translator
 
     translator = Translator.load(model, device="cpu")
     texts = pocket_texts(num_sentences)
@@ -91,9 +95,22 @@ class Served:
     """A server process and connections to it."""
 
     def __init__(self, model: str, options: argparse.Namespace) -> None:
-        command = [sys.executable, "-m", "headwise", "serve", model, "--port", "0", "--device", "cpu"]
+        command = [
+            sys.executable,
+            "-m",
+            "headwise",
+            "serve",
+            model,
+            "--port",
+            "0",
+            "--device",
+            "cpu",
+        ]
         self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, env=child_environment(options.threads), encoding="utf-8"
+            command,
+            stderr=subprocess.PIPE,
+            env=child_environment(options.threads),
+            encoding="utf-8",
         )
         assert self.process.stderr is not None
         for line in self.process.stderr:
@@ -104,7 +121,9 @@ class Served:
         while asyncio.run(self.load([("GET", "/readyz", None)], clients=1))[0][0] != 200:
             time.sleep(0.1)
 
-    async def load(self, requests: Sequence[tuple[str, str, object]], *, clients: int) -> list[tuple[int, float, str]]:
+    async def load(
+        self, requests: Sequence[tuple[str, str, object]], *, clients: int
+    ) -> list[tuple[int, float, str]]:
         """Status, seconds and text of every request, sent by so many clients, each waiting for its answer."""
         waiting = list(enumerate(requests))[::-1]
         results: list[tuple[int, float, str]] = [(0, 0.0, "")] * len(requests)
@@ -126,7 +145,9 @@ class Served:
         await asyncio.gather(*(one() for _ in range(min(clients, len(requests)))))
         return results
 
-    def ask(self, texts: Sequence[str], *, clients: int, group: int = 1) -> list[tuple[int, float, str]]:
+    def ask(
+        self, texts: Sequence[str], *, clients: int, group: int = 1
+    ) -> list[tuple[int, float, str]]:
         cut = [list(texts[i : i + group]) for i in range(0, len(texts), group)]
         bodies = [("POST", "/v1/translate", {"text": one, "split": False}) for one in cut]
         return asyncio.run(self.load(bodies, clients=clients))
@@ -141,7 +162,9 @@ def examine(bench: Bench, model: str, options: argparse.Namespace) -> None:
     name = Path(model).name if options.model else f"{options.size}, random"
     command = [sys.executable, __file__, "--translate", model, str(options.sentences)]
     environment = child_environment(options.threads)
-    alone = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, encoding="utf-8")
+    alone = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, encoding="utf-8"
+    )
     served = Served(model, options)
     COMPANIONS.extend((alone.pid, served.process.pid))
 
@@ -161,7 +184,9 @@ def examine(bench: Bench, model: str, options: argparse.Namespace) -> None:
             Contender(f"{CLIENTS} clients, 1 sentence each", lambda: lambda: clients(1)),
             Contender(f"{CLIENTS} clients, {GROUP} sentences each", lambda: lambda: clients(GROUP)),
         ]
-        bench.compare(f"{name}, threads {options.threads}", contenders, unit="sentence", baseline="translate")
+        bench.compare(
+            f"{name}, threads {options.threads}", contenders, unit="sentence", baseline="translate"
+        )
         served.metric("headwise_event_loop_stall_seconds")
         times = sorted(seconds for _, seconds, _ in served.ask(texts, clients=FEW_CLIENTS))
         p50, p99 = statistics.median(times), times[int(0.99 * len(times))]
@@ -171,7 +196,8 @@ def examine(bench: Bench, model: str, options: argparse.Namespace) -> None:
         statuses = Counter(status for status, _, _ in served.ask(texts, clients=MANY_CLIENTS))
         bench.note(f"{name}: statuses at {MANY_CLIENTS} clients", str(dict(statuses)))
         bench.note(
-            f"{name}: longest stall of the event loop, ms", 1000 * served.metric("headwise_event_loop_stall_seconds")
+            f"{name}: longest stall of the event loop, ms",
+            1000 * served.metric("headwise_event_loop_stall_seconds"),
         )
         if options.requests:
             watch_memory(bench, served, texts, options.requests, name)
@@ -197,15 +223,21 @@ def watch_memory(bench: Bench, served: Served, texts: Sequence[str], count: int,
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--model", help="a trained bundle, e.g. runs/demo")
-    parser.add_argument("--size", default="base", choices=("pocket", "base"), help="of the random model")
+    parser.add_argument(
+        "--size", default="base", choices=("pocket", "base"), help="of the random model"
+    )
     parser.add_argument("--sentences", type=int, default=256)
-    parser.add_argument("--requests", type=int, default=0, help="for the measurement of memory; 0 leaves it out")
+    parser.add_argument(
+        "--requests", type=int, default=0, help="for the measurement of memory; 0 leaves it out"
+    )
     options = parser.parse_args(arguments)
     if options.quick:
         options.sentences, options.rounds, options.size = 16, 1, "pocket"
     bench = Bench("serving", options)
     with tempfile.TemporaryDirectory() as directory:
-        model = options.model or str(make_random_bundle(Path(directory) / options.size, options.size))
+        model = options.model or str(
+            make_random_bundle(Path(directory) / options.size, options.size)
+        )
         examine(bench, model, options)
     bench.save()
 

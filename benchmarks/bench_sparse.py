@@ -21,13 +21,13 @@ from attention_peers import Work, peer_contenders, peers_of, report_peers
 from harness import Bench, Contender, Run, make_parser, print_table, product_speed
 from torch import Tensor
 
-from headwise.attention.bigbird import BigBirdAttention
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
-from headwise.attention.longformer import LongformerAttention
+from headwise.attention.kernels.bigbird import BigBirdAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
+from headwise.attention.kernels.longformer import LongformerAttention
+from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.masks import Mask, segments
-from headwise.attention.sparse import Form, SparseAttention
-from headwise.attention.window import WindowAttention
+from headwise.attention.sparse.sparse_attention import Form, SparseAttention
 from headwise.randomness import torch_generator
 
 HEADS, HEAD_DIM, SENTENCE, CHECKED = 8, 64, 2048, 1024
@@ -42,7 +42,10 @@ KINDS: dict[str, tuple[SparseAttention, int]] = {
 def draw(length: int, bench: Bench, dtype: torch.dtype) -> list[Tensor]:
     generator = torch_generator("bench_sparse", length)
     shape = (1, HEADS, length, HEAD_DIM)
-    return [torch.randn(shape, generator=generator).to(bench.device, dtype).requires_grad_() for _ in range(3)]
+    return [
+        torch.randn(shape, generator=generator).to(bench.device, dtype).requires_grad_()
+        for _ in range(3)
+    ]
 
 
 def make_mask(length: int, bench: Bench, *, sentence: int) -> Mask:
@@ -62,10 +65,16 @@ def check(bench: Bench, forms: list[Form]) -> None:
         expected = _results(FullAttention(), draw(length, bench, torch.float32), mask & pattern)
         for form in forms:
             given = _results(replace(kernel, form=form), draw(length, bench, torch.float32), mask)  # type: ignore[type-var]
-            differences = [float((one - other).abs().max()) for one, other in zip(given, expected, strict=True)]
+            differences = [
+                float((one - other).abs().max()) for one, other in zip(given, expected, strict=True)
+            ]
             rows.append((f"{kind} {form}", *(f"{value:.1e}" for value in differences)))
             bench.record[f"difference {kind} {form}"] = differences
-            assert max(differences) < 0.02, (kind, form, differences)  # TF32 products round to three digits
+            assert max(differences) < 0.02, (
+                kind,
+                form,
+                differences,
+            )  # TF32 products round to three digits
     print_table(rows)
 
 
@@ -74,7 +83,9 @@ def _results(kernel: Callable[..., Tensor], leaves: list[Tensor], mask: Mask) ->
     return [output.detach(), *torch.autograd.grad(output.square().sum(), leaves)]
 
 
-def make_run(bench: Bench, kernel: Callable[..., Tensor], mask: Mask, leaves: list[Tensor], *, backward: bool) -> Run:
+def make_run(
+    bench: Bench, kernel: Callable[..., Tensor], mask: Mask, leaves: list[Tensor], *, backward: bool
+) -> Run:
     gradient = torch.ones_like(leaves[0])
 
     def run() -> float:
@@ -88,7 +99,9 @@ def make_run(bench: Bench, kernel: Callable[..., Tensor], mask: Mask, leaves: li
     return run
 
 
-def contenders(bench: Bench, length: int, forms: list[Form], *, backward: bool, speed: float) -> list[Contender]:
+def contenders(
+    bench: Bench, length: int, forms: list[Form], *, backward: bool, speed: float
+) -> list[Contender]:
     dtype = torch.bfloat16 if bench.device.type == "cuda" else torch.float32
     operations = (14 if backward else 4) * HEADS * HEAD_DIM * length
     leaves = draw(length, bench, dtype)
@@ -108,9 +121,13 @@ def contenders(bench: Bench, length: int, forms: list[Form], *, backward: bool, 
             found.append(Contender(f"{kind} {form}", build, floors[kind]))
             if not backward:
                 prepare = _make_prepare(bench, chosen, length)
-                found.append(Contender(f"{kind} {form}, preparing", lambda prepare=prepare: prepare))
+                found.append(
+                    Contender(f"{kind} {form}, preparing", lambda prepare=prepare: prepare)
+                )
     if not bench.options.packed:
-        found += peer_contenders(bench, Work(length, HEADS, HEAD_DIM), floors, dtype, backward=backward)
+        found += peer_contenders(
+            bench, Work(length, HEADS, HEAD_DIM), floors, dtype, backward=backward
+        )
     return found
 
 
@@ -122,7 +139,9 @@ def _make_prepare(bench: Bench, kernel: SparseAttention, length: int) -> Run:
     return run
 
 
-def report_slopes(bench: Bench, found: dict[int, dict[str, tuple[float, float]]], what: str) -> None:
+def report_slopes(
+    bench: Bench, found: dict[int, dict[str, tuple[float, float]]], what: str
+) -> None:
     """The exponents of time and memory from the shortest to the longest."""
     first, last = min(found), max(found)
     if first == last:
@@ -142,18 +161,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--lengths", type=int, nargs="+")
     parser.add_argument("--form", nargs="+", choices=("chunked", "flex"))
-    parser.add_argument("--packed", action="store_true", help="sentences of 2,048 tokens under a segment mask")
-    parser.add_argument("--peers", nargs="*", choices=peers_of(list(KINDS)), default=peers_of(list(KINDS)))
+    parser.add_argument(
+        "--packed", action="store_true", help="sentences of 2,048 tokens under a segment mask"
+    )
+    parser.add_argument(
+        "--peers", nargs="*", choices=peers_of(list(KINDS)), default=peers_of(list(KINDS))
+    )
     options = parser.parse_args(arguments)
     if options.quick:
         options.rounds = 1
     bench = Bench("sparse-packed" if options.packed else "sparse", options)
     on_gpu = bench.device.type == "cuda"
     forms: list[Form] = options.form or (["chunked", "flex"] if on_gpu else ["chunked"])
-    usual = [512] if options.quick else [4096, 8192, 16384, 32768, 65536] if on_gpu else [1024, 2048, 4096]
+    usual = (
+        [512]
+        if options.quick
+        else [4096, 8192, 16384, 32768, 65536]
+        if on_gpu
+        else [1024, 2048, 4096]
+    )
     check(bench, forms)
     dtype = torch.bfloat16 if on_gpu else torch.float32
-    speed = bench.measure_ceiling("product FLOP/s", lambda: product_speed(bench.device, dtype, quick=options.quick))
+    speed = bench.measure_ceiling(
+        "product FLOP/s", lambda: product_speed(bench.device, dtype, quick=options.quick)
+    )
     for backward, what in ((False, "forward"), (True, "forward and backward")):
         found = {}
         for length in options.lengths or usual:
@@ -161,7 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             title = f"{what}, {length:,} tokens"
             lines = bench.compare(title, chosen, unit="call", baseline="fused")
             report_peers(bench, title, lines, {kind: f"{kind} {forms[-1]}" for kind in KINDS})
-            found[length] = {name: (1 / line.rate, line.memory_mib or 0.0) for name, line in lines.items()}
+            found[length] = {
+                name: (1 / line.rate, line.memory_mib or 0.0) for name, line in lines.items()
+            }
         report_slopes(bench, found, what)
     bench.save()
 

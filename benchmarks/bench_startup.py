@@ -7,7 +7,7 @@ Measured: the wall time of whole processes, started one after the other as a she
 
 The floor: a bare `python -c pass` (tens of milliseconds), and for what needs torch, `import torch` (about 1 s): neither can be
 avoided, and "of floor" is measured against them in the same run. Bytes are few: a pocket bundle is 4 MB.
-How far we are: the bars are < 0.3 s for --help and --version, < 2.5 s for a sentence; dated numbers in docs/experiments.md.
+How far we are: the bars are < 0.3 s for --help and --version, < 2.5 s for a sentence; dated numbers in docs/experiments/decoding-speed.md.
 """
 
 import os
@@ -26,8 +26,8 @@ from headwise.models.choices import build_model
 from headwise.pocket import sentences
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
-from headwise.tasks.bundle import save_bundle
-from headwise.tasks.recipe import Recipe
+from headwise.tasks.translation.bundle import save_translator_bundle
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import learn_tokenizers
 
 SENTENCE = "The old teacher bought a red apple in the park.\n"
@@ -38,7 +38,7 @@ def make_bundle(directory: Path, size: Size) -> Path:
     """A translator with random weights: it knows nothing, in the time of one that does."""
     stack = {"layers": size.layers, "heads": size.heads}
     recipe = check_settings(
-        Recipe,
+        TranslationRecipe,
         {
             "data": {"source": "en", "target": "de", "train": "pocket:train"},
             "text": {"kind": "sentencepiece", "algorithm": "unigram", "size": size.vocab},
@@ -47,14 +47,16 @@ def make_bundle(directory: Path, size: Size) -> Path:
         },
     )
     examples = list(sentences("train", 2000))
-    tokenizers = learn_tokenizers(recipe.text, (s.text("en") for s in examples), (s.text("de") for s in examples))
+    tokenizers = learn_tokenizers(
+        recipe.text, (s.text("en") for s in examples), (s.text("de") for s in examples)
+    )
     model = build_model(
         recipe.model,
         source_size=tokenizers.source.size,
         target_size=tokenizers.target.size,
         generator=torch_generator("benchmark", "bundle"),
     )
-    save_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
+    save_translator_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
     return directory
 
 
@@ -106,13 +108,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ("headwise --version", ["-m", "headwise", "--version"], bare),
             ("headwise --help", ["-m", "headwise", "--help"], bare),
             ("import torch", ["-c", "import torch"], with_torch),
-            ("translate a sentence", ["-m", "headwise", "translate", "--model", str(bundle)], with_torch),
+            (
+                "translate a sentence",
+                ["-m", "headwise", "translate", "--model", str(bundle)],
+                with_torch,
+            ),
         ]
         contenders = [
-            Contender(name, partial(build_run, command, given=SENTENCE, num_runs=options.runs), floor)
+            Contender(
+                name, partial(build_run, command, given=SENTENCE, num_runs=options.runs), floor
+            )
             for name, command, floor in commands
         ]
-        bench.compare("start-up of a process", contenders, unit="run", baseline=commands[0][0], processes=True)
+        bench.compare(
+            "start-up of a process", contenders, unit="run", baseline=commands[0][0], processes=True
+        )
     bench.save()
 
 

@@ -10,7 +10,7 @@ after, ours before; torch.nn.Transformer also drops attention weights and hidden
 
 The floor: the products alone, 45 MFLOP (small) and 289 MFLOP (base) per target token (sizes.py), at the speed of a large product
 measured in the same run; "of floor" is the MFU. Bytes matter little on a CPU at fp32 (a weight is used 4,096 times when read).
-How far we are (2 cores with AVX-512 bf16, 2026-11): see docs/experiments.md; the bars are fp32 ≥ 0.98 × and
+How far we are (2 cores with AVX-512 bf16, 2026-11): see docs/experiments/training-speed.md; the bars are fp32 ≥ 0.98 × and
 bf16 ≥ 1.3 × (small), 1.5 × (base) the best peer's fp32, and on an H200 ≥ 2 × compiled Marian.
 """
 
@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from headwise.data.batching import batches, plan_row_lengths
 from headwise.data.packing import PackedBatch
 from headwise.data.shards import write_store
-from headwise.tasks.translation import TranslationTask
+from headwise.tasks.translation.objective import TranslationLoss
 from headwise.text.tokenizer import PAD
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import decide_compilation
@@ -56,20 +56,28 @@ class Form:
     compiled: bool = False
 
 
-def train_peer(module: nn.Module, logits: Logits, supply: Sequence[PaddedBatch], *, bench: Bench, form: "Form") -> Run:
+def train_peer(
+    module: nn.Module, logits: Logits, supply: Sequence[PaddedBatch], *, bench: Bench, form: "Form"
+) -> Run:
     """A function that trains a peer on the next few padded batches."""
     module.to(bench.device).train()
-    optimizer = torch.optim.AdamW(module.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True
+    )
 
     def loss_of(batch: PaddedBatch) -> Tensor:
         with autocast(bench.device, form.dtype):
             scores = logits(batch).flatten(0, 1)
-            return F.cross_entropy(scores, batch.target_output.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
+            return F.cross_entropy(
+                scores, batch.target_output.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING
+            )
 
     # Padded batches have many shapes: the compiler is told so, else it would compile each.
     loss = torch.compile(loss_of, dynamic=True) if form.compiled else loss_of
     # Tokens are counted beforehand: asking the device in between would make it wait.
-    endless = itertools.cycle([(batch.to(bench.device), batch.num_target_tokens) for batch in supply])
+    endless = itertools.cycle(
+        [(batch.to(bench.device), batch.num_target_tokens) for batch in supply]
+    )
 
     def run() -> float:
         work = 0
@@ -83,7 +91,9 @@ def train_peer(module: nn.Module, logits: Logits, supply: Sequence[PaddedBatch],
     return run
 
 
-def build_marian_run(size: Size, supply: Sequence[PaddedBatch], *, bench: Bench, form: "Form") -> Run:
+def build_marian_run(
+    size: Size, supply: Sequence[PaddedBatch], *, bench: Bench, form: "Form"
+) -> Run:
     model = build_marian(size)
 
     def logits(batch: PaddedBatch) -> Tensor:
@@ -97,12 +107,18 @@ def build_marian_run(size: Size, supply: Sequence[PaddedBatch], *, bench: Bench,
     return train_peer(model, logits, supply, bench=bench, form=form)
 
 
-def build_torch_run(size: Size, supply: Sequence[PaddedBatch], *, bench: Bench, form: "Form") -> Run:
+def build_torch_run(
+    size: Size, supply: Sequence[PaddedBatch], *, bench: Bench, form: "Form"
+) -> Run:
     model = TorchTransformer(size)
-    return train_peer(model, lambda batch: model(batch.source, batch.target_input), supply, bench=bench, form=form)
+    return train_peer(
+        model, lambda batch: model(batch.source, batch.target_input), supply, bench=bench, form=form
+    )
 
 
-def build_our_run(size: Size, supply: Sequence[PackedBatch], *, bench: Bench, precision: str) -> Run:
+def build_our_run(
+    size: Size, supply: Sequence[PackedBatch], *, bench: Bench, precision: str
+) -> Run:
     """The same update as `headwise train` makes."""
     settings = TrainingSettings.model_validate(
         {
@@ -112,10 +128,12 @@ def build_our_run(size: Size, supply: Sequence[PackedBatch], *, bench: Bench, pr
             "objective": {"label_smoothing": SMOOTHING},
         }
     )
-    task = TranslationTask(build_ours(size).to(bench.device).train(), SMOOTHING)
+    task = TranslationLoss(build_ours(size).to(bench.device).train(), SMOOTHING)
     compilation = decide_compilation(settings, bench.device)
     updater = Updater(task, settings, device=bench.device, compilation=compilation)
-    endless = itertools.cycle([(batch.to(bench.device), batch.num_target_tokens) for batch in supply])
+    endless = itertools.cycle(
+        [(batch.to(bench.device), batch.num_target_tokens) for batch in supply]
+    )
     step = itertools.count(1)
 
     def run() -> float:
@@ -145,7 +163,9 @@ def pack(pairs: Pairs, size: Size, *, tokens: int) -> Iterator[PackedBatch]:
 def measure_size(name: str, options: argparse.Namespace, bench: Bench) -> None:
     size = SIZES[name]
     pairs = draw_pairs(options.pairs, vocab=size.vocab)
-    num_batches = options.batches or (20 if bench.device.type == "cuda" else 1 if name == "base" else 3)
+    num_batches = options.batches or (
+        20 if bench.device.type == "cuda" else 1 if name == "base" else 3
+    )
     padded = typical_batches(bucketed_batches(pairs, tokens=options.tokens), num_batches)
     packed = list(itertools.islice(pack(pairs, size, tokens=options.tokens), num_batches))
     contenders = []
@@ -159,7 +179,9 @@ def measure_size(name: str, options: argparse.Namespace, bench: Bench) -> None:
                 build = partial(build_run, size, padded, bench=bench, form=Form(dtype))
                 contenders.append(Contender(f"{NAMES[peer]} {precision}", build, floor))
             if peer in options.compiled:
-                build = partial(build_run, size, padded, bench=bench, form=Form(dtype, compiled=True))
+                build = partial(
+                    build_run, size, padded, bench=bench, form=Form(dtype, compiled=True)
+                )
                 contenders.append(Contender(f"{NAMES[peer]} {precision}, compiled", build, floor))
         ours = partial(build_our_run, size, packed, bench=bench, precision=precision)
         contenders.append(Contender(f"headwise {precision}", ours, floor))
@@ -171,9 +193,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--size", nargs="+", choices=sorted(SIZES), default=["small", "base"])
     parser.add_argument("--precision", nargs="+", choices=sorted(DTYPES), default=["fp32", "bf16"])
-    parser.add_argument("--tokens", type=int, default=4096, help="a batch's budget on each side, padding included")
-    parser.add_argument("--batches", type=int, help="batches a round (default: 3, base 1, on a GPU 20)")
-    parser.add_argument("--pairs", type=int, default=100_000, help="pairs the batches are drawn from")
+    parser.add_argument(
+        "--tokens", type=int, default=4096, help="a batch's budget on each side, padding included"
+    )
+    parser.add_argument(
+        "--batches", type=int, help="batches a round (default: 3, base 1, on a GPU 20)"
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=100_000, help="pairs the batches are drawn from"
+    )
     parser.add_argument("--peers", nargs="*", choices=tuple(NAMES), default=list(NAMES))
     parser.add_argument(
         "--compiled",
@@ -184,7 +212,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     if options.quick:
-        options.size, options.tokens, options.pairs, options.rounds, options.batches = ["tiny"], 256, 100, 1, 1
+        options.size, options.tokens, options.pairs, options.rounds, options.batches = (
+            ["tiny"],
+            256,
+            100,
+            1,
+            1,
+        )
     bench = Bench("training", options)
     for name in options.size:
         measure_size(name, options, bench)

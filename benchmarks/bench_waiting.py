@@ -12,7 +12,7 @@ Then the same beside `--busy` processes that only count; those take turns with e
 
 The floor: the work is the same under all policies, and on an idle machine they differ by a few per cent. Beside N busy processes on
 C cores a fair share is C / (C + N) of the idle rate for threads that never wait, so a rate far below that is time lost in waiting.
-How far we are: docs/decisions/13 and docs/experiments.md.
+How far we are: docs/decisions/13 and docs/experiments/serving.md.
 """
 
 import argparse
@@ -38,13 +38,22 @@ def serve(size_name: str, num_steps: int) -> None:
     model = build_ours(SIZES[size_name]).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     generator = torch_generator("benchmark", "waiting")
-    source, target = (torch.randint(4, SIZES[size_name].vocab, BATCH, generator=generator) for _ in range(2))
+    source, target = (
+        torch.randint(4, SIZES[size_name].vocab, BATCH, generator=generator) for _ in range(2)
+    )
     position = torch.arange(BATCH[1]).expand(BATCH)
-    segments = {"source_segment": torch.ones_like(source), "target_segment": torch.ones_like(target)}
+    segments = {
+        "source_segment": torch.ones_like(source),
+        "target_segment": torch.ones_like(target),
+    }
     for _ in sys.stdin:
         for _ in range(num_steps):
-            hidden = model(source, target, **segments, source_position=position, target_position=position)
-            sums = cross_entropy(hidden.flatten(0, 1), model.output.weight, targets=target.flatten(), smoothing=0.1)
+            hidden = model(
+                source, target, **segments, source_position=position, target_position=position
+            )
+            sums = cross_entropy(
+                hidden.flatten(0, 1), model.output.weight, targets=target.flatten(), smoothing=0.1
+            )
             sums.loss.backward()
             optimizer.step()
             optimizer.zero_grad()
@@ -57,7 +66,9 @@ def start(policy: str, options: argparse.Namespace) -> subprocess.Popen[str]:
     if policy != "default":
         environment["OMP_WAIT_POLICY"] = policy
     command = [sys.executable, __file__, "--serve", options.size, str(options.steps)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, encoding="utf-8")
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, encoding="utf-8"
+    )
 
 
 def ask(process: subprocess.Popen[str]) -> float:
@@ -85,10 +96,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     COMPANIONS.extend(server.pid for server in servers.values())
     try:
         contenders = [
-            Contender(policy, lambda server=server: partial(ask, server)) for policy, server in servers.items()
+            Contender(policy, lambda server=server: partial(ask, server))
+            for policy, server in servers.items()
         ]
         bench.compare(f"{options.size}, idle machine", contenders, unit="token", baseline="default")
-        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.busy)]
+        busy = [
+            subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            for _ in range(options.busy)
+        ]
         COMPANIONS.extend(process.pid for process in busy)
         title = f"{options.size}, beside {options.busy} busy processes"
         bench.compare(title, contenders, unit="token", baseline="default")

@@ -20,16 +20,19 @@ import numpy as np
 from harness import Bench, Contender, make_parser, print_table
 
 from headwise.models.vector_space import VectorSpace
-from headwise.tasks.word_vector_files import score_word_vectors
-from headwise.tasks.word_vector_recipe import WordVectorRecipe
-from headwise.tasks.word_vectors import learn_word_vectors, read_text
+from headwise.tasks.word_vectors.files import score_word_vectors
+from headwise.tasks.word_vectors.learning import learn_word_vectors, read_text
+from headwise.tasks.word_vectors.recipe import WordVectorRecipe
 
 
 def write_noise(path: Path, num_words: int) -> None:
     """Lines of 20 words whose frequencies follow Zipf's law."""
     rng = np.random.default_rng(1)
     numbers = rng.zipf(1.2, num_words) % 30_000
-    lines = (" ".join(f"w{number}" for number in numbers[start : start + 20]) for start in range(0, num_words, 20))
+    lines = (
+        " ".join(f"w{number}" for number in numbers[start : start + 20])
+        for start in range(0, num_words, 20)
+    )
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -58,9 +61,19 @@ class Gensim:
 
         self.text, self.epochs = str(text), options.epochs
         skip_gram = kind == "skip_gram"
-        settings = {"vector_size": 100, "window": 5, "min_count": 5, "negative": 5, "sample": 1e-3, "seed": 1}
+        settings = {
+            "vector_size": 100,
+            "window": 5,
+            "min_count": 5,
+            "negative": 5,
+            "sample": 1e-3,
+            "seed": 1,
+        }
         self.make = lambda: Word2Vec(
-            **settings, sg=int(skip_gram), workers=options.threads, alpha=0.025 if skip_gram else 0.05
+            **settings,
+            sg=int(skip_gram),
+            workers=options.threads,
+            alpha=0.025 if skip_gram else 0.05,
         )
         started = time.perf_counter()
         self.model = self.make()
@@ -82,8 +95,12 @@ class Gensim:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__)
-    parser.add_argument("--text", type=Path, help="one sentence or paragraph a line, words between spaces")
-    parser.add_argument("--lists", type=Path, nargs="*", default=[], help="pairs with scores, analogies")
+    parser.add_argument(
+        "--text", type=Path, help="one sentence or paragraph a line, words between spaces"
+    )
+    parser.add_argument(
+        "--lists", type=Path, nargs="*", default=[], help="pairs with scores, analogies"
+    )
     parser.add_argument("--epochs", type=int, default=5)
     options = parser.parse_args(arguments)
     if options.quick:
@@ -97,7 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         quality = [["model", "by", "seconds of reading", "list", "score", "used"]]
         for kind in ("skip_gram", "cbow"):
             peers = {"gensim": Gensim(text, kind, options), "headwise": Ours(text, kind, options)}
-            contenders = [Contender(name, lambda peer=peer: peer.run) for name, peer in peers.items()]
+            contenders = [
+                Contender(name, lambda peer=peer: peer.run) for name, peer in peers.items()
+            ]
             title = f"{kind}, negative sampling, {text.name}, {options.epochs} epochs, {options.threads} threads"
             bench.compare(title, contenders, unit="word", baseline="gensim")
             for name, peer in peers.items():

@@ -1,4 +1,4 @@
-"""CTranslate2 as a peer, in a process of its own: beside torch's threads in one process it was twice as slow (docs/experiments.md).
+"""CTranslate2 as a peer, in a process of its own: beside torch's threads in one process it was twice as slow (docs/experiments/decoding-speed.md).
 
     PYTHON benchmarks/ctranslate2_peer.py DIRECTORY THREADS       PYTHON needs ctranslate2, nothing else
 
@@ -19,14 +19,19 @@ def main() -> None:
         request = json.loads(line)
         kind = request["type"]
         if kind not in translators:
-            translators[kind] = ctranslate2.Translator(f"{directory}/{kind}", compute_type=kind, intra_threads=threads)
+            translators[kind] = ctranslate2.Translator(
+                f"{directory}/{kind}", compute_type=kind, intra_threads=threads
+            )
         results = translators[kind].translate_batch(
             [list(map(str, source)) for source in request["sources"]],
             beam_size=request["beam"],
             max_decoding_length=request["new_tokens"],
             max_batch_size=0,
         )
-        print(json.dumps([[int(token) for token in result.hypotheses[0]] for result in results]), flush=True)
+        print(
+            json.dumps([[int(token) for token in result.hypotheses[0]] for result in results]),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -80,7 +80,12 @@ class Line:
         return not all(self.quiet)
 
     def as_dict(self) -> dict[str, Any]:
-        rates = {"rate": self.rate, "lowest": min(self.rates), "highest": max(self.rates), "disturbed": self.disturbed}
+        rates = {
+            "rate": self.rate,
+            "lowest": min(self.rates),
+            "highest": max(self.rates),
+            "disturbed": self.disturbed,
+        }
         return asdict(self) | rates | {"of_floor": self.floor * self.rate}
 
 
@@ -88,7 +93,9 @@ def ratio_to(baseline: Line, line: Line) -> float:
     """Median over rounds of the ratio within a round; rounds in which both were undisturbed, if there are any."""
     ratios = [own / other for own, other in zip(line.rates, baseline.rates, strict=True)]
     both_quiet = [own and other for own, other in zip(line.quiet, baseline.quiet, strict=True)]
-    return statistics.median([ratio for ratio, quiet in zip(ratios, both_quiet, strict=True) if quiet] or ratios)
+    return statistics.median(
+        [ratio for ratio, quiet in zip(ratios, both_quiet, strict=True) if quiet] or ratios
+    )
 
 
 class CpuWatch:
@@ -130,7 +137,9 @@ def _own_seconds() -> float:
 
 def _seconds_of(process: int) -> float:
     try:
-        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        fields = (
+            Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        )
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -143,11 +152,24 @@ class Bench:
         self.name, self.options = name, options
         self.device = torch.device(options.device)
         torch.set_num_threads(options.threads)
-        self.record: dict[str, Any] = {"name": name, "machine": machine_facts(self.device), "tables": []}
-        print(f"# {name}   " + "   ".join(f"{key}: {value}" for key, value in self.record["machine"].items()))
+        self.record: dict[str, Any] = {
+            "name": name,
+            "machine": machine_facts(self.device),
+            "tables": [],
+        }
+        print(
+            f"# {name}   "
+            + "   ".join(f"{key}: {value}" for key, value in self.record["machine"].items())
+        )
 
     def compare(
-        self, title: str, contenders: Sequence[Contender], *, unit: str, baseline: str, processes: bool = False
+        self,
+        title: str,
+        contenders: Sequence[Contender],
+        *,
+        unit: str,
+        baseline: str,
+        processes: bool = False,
     ) -> dict[str, Line]:
         """Build, warm up and measure the contenders in rounds; print and keep the table; returns its lines by name.
 
@@ -186,8 +208,15 @@ class Bench:
         line.seconds.append(seconds)
         line.work.append(work)
 
-    def _report(self, title: str, lines: list[Line], *, unit: str, baseline: str, processes: bool) -> None:
-        record = {"title": title, "unit": unit, "baseline": baseline, "lines": [line.as_dict() for line in lines]}
+    def _report(
+        self, title: str, lines: list[Line], *, unit: str, baseline: str, processes: bool
+    ) -> None:
+        record = {
+            "title": title,
+            "unit": unit,
+            "baseline": baseline,
+            "lines": [line.as_dict() for line in lines],
+        }
         self.record["tables"].append(record)
         shown = f"ms/{unit}" if processes else f"{unit}/s"
         rows = [(title, shown, "spread", f"ratio to {baseline}", "of floor", "peak MiB")]
@@ -235,12 +264,22 @@ class Bench:
 
 def make_parser(description: str | None) -> argparse.ArgumentParser:
     """The options all benchmarks have."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it runs, measures nothing")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes: shows that it runs, measures nothing"
+    )
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu"
+    )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch, on the CPU")
-    parser.add_argument("--output", "--json", help="where the JSON goes (default: benchmarks/results/NAME.json)")
+    parser.add_argument(
+        "--threads", type=int, default=torch.get_num_threads(), help="of torch, on the CPU"
+    )
+    parser.add_argument(
+        "--output", "--json", help="where the JSON goes (default: benchmarks/results/NAME.json)"
+    )
     return parser
 
 

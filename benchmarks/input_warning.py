@@ -6,7 +6,7 @@
 
 The first form judges by the words of training pairs, the second, for models without them, by the built-in detector
 (`en`: the language that the model reads). The first two files are the training pairs, of which 20,000 are drawn as training draws them. Of each other file up to
-1,000 lines are drawn and judged; `made-up` is 1,000 lines of made-up words. Files may be .gz. docs/experiments.md has
+1,000 lines are drawn and judged; `made-up` is 1,000 lines of made-up words. Files may be .gz. docs/experiments/translation.md has
 what came out.
 """
 
@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from headwise.tasks.files import read_sentences
-from headwise.tasks.input_warning import InputCheck
+from headwise.tasks.text_input import read_sentences
+from headwise.tasks.translation.input_warning import InputCheck
 from headwise.text.choices import CharacterSettings, learn_tokenizer, sample_evenly
 from headwise.text.known_words import KnownWords, Reason, find_words
-from headwise.text.pair import TokenizerPair
+from headwise.text.tokenizer_pair import TokenizerPair
 
 NUM_PAIRS, NUM_LINES = 20_000, 1_000
 REASONS: tuple[Reason, ...] = ("unknown_words", "target_language", "other_language")
@@ -29,7 +29,10 @@ REASONS: tuple[Reason, ...] = ("unknown_words", "target_language", "other_langua
 def make_words(generator: random.Random) -> str:
     """Two to eight words of one to four syllables."""
     syllables = lambda: generator.choice("bcdfghjklmnprstvwz") + generator.choice("aeiou")  # noqa: E731
-    words = ("".join(syllables() for _ in range(generator.randint(1, 4))) for _ in range(generator.randint(2, 8)))
+    words = (
+        "".join(syllables() for _ in range(generator.randint(1, 4)))
+        for _ in range(generator.randint(2, 8))
+    )
     return " ".join(words).capitalize() + "."
 
 
@@ -38,7 +41,11 @@ def judge(reason_of: Callable[[str], Reason | None], name: str, lines: Sequence[
     found = [reason_of(line) for line in lines if find_words(line)]
     reasons = Counter(found)
     shares = (len(found) - reasons[None], *(reasons[reason] for reason in REASONS))
-    return f"| {name} | {len(found):,} | " + " | ".join(f"{100 * count / len(found):.1f} %" for count in shares) + " |"
+    return (
+        f"| {name} | {len(found):,} | "
+        + " | ".join(f"{100 * count / len(found):.1f} %" for count in shares)
+        + " |"
+    )
 
 
 def compare(source: Path, target: Path) -> Callable[[str], Reason | None]:
@@ -57,13 +64,23 @@ def detect(language: str) -> Callable[[str], Reason | None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="+", metavar="SOURCE TARGET NAME=FILE")
-    parser.add_argument("--detector", metavar="LANGUAGE", help="no training pairs: judge by the built-in detector")
+    parser.add_argument(
+        "--detector", metavar="LANGUAGE", help="no training pairs: judge by the built-in detector"
+    )
     arguments = parser.parse_args()
     tests = arguments.files if arguments.detector else arguments.files[2:]
-    reason_of = detect(arguments.detector) if arguments.detector else compare(*map(Path, arguments.files[:2]))
-    print("| lines | judged | warned | unknown words | target language | other language |\n|---|---|---|---|---|---|")
+    reason_of = (
+        detect(arguments.detector)
+        if arguments.detector
+        else compare(*map(Path, arguments.files[:2]))
+    )
+    print(
+        "| lines | judged | warned | unknown words | target language | other language |\n|---|---|---|---|---|---|"
+    )
     for name, file in (test.split("=", 1) for test in tests):
         lines = sample_evenly(read_sentences(Path(file)), NUM_LINES, seed=2)
         print(judge(reason_of, name, lines))

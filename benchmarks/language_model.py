@@ -58,7 +58,9 @@ class Bar:
         return self.least <= self.value <= self.most  # NaN keeps to nothing
 
     def __str__(self) -> str:
-        bounds = [f"≥ {self.least:g}"] * (self.least > -math.inf) + [f"≤ {self.most:g}"] * (self.most < math.inf)
+        bounds = [f"≥ {self.least:g}"] * (self.least > -math.inf) + [f"≤ {self.most:g}"] * (
+            self.most < math.inf
+        )
         return f"{'held' if self.held else 'MISSED'}: {self.what} {self.value:.3f}, bar {' and '.join(bounds)}"
 
 
@@ -84,12 +86,21 @@ def read_text(path: str | None, *, unit: str, num_lines: int = 20000) -> Text:
 
 
 def train_model(
-    model_settings: dict[str, Any], text: Text, budget: Budget, *, device: torch.device, key: str = "0"
+    model_settings: dict[str, Any],
+    text: Text,
+    budget: Budget,
+    *,
+    device: torch.device,
+    key: str = "0",
 ) -> DecoderOnly:
     """AdamW with a warm-up and a linear fall, gradients clipped at 1."""
     settings = check_settings(DecoderOnlySettings, model_settings)
-    model = build_decoder_only(settings, size=text.size, generator=torch_generator("language model", key)).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=budget.rate, betas=(0.9, 0.98), weight_decay=0.01)
+    model = build_decoder_only(
+        settings, size=text.size, generator=torch_generator("language model", key)
+    ).to(device)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=budget.rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
     generator = torch_generator("windows", key)
     stream = text.train.to(device)
     window = torch.arange(budget.length + 1, device=device)
@@ -98,7 +109,9 @@ def train_model(
         share = min((step + 1) / WARMUP, 1 - step / budget.steps)
         for group in optimizer.param_groups:
             group["lr"] = budget.rate * share
-        begin = torch.randint(0, len(stream) - budget.length - 1, (budget.rows, 1), generator=generator).to(device)
+        begin = torch.randint(
+            0, len(stream) - budget.length - 1, (budget.rows, 1), generator=generator
+        ).to(device)
         rows = stream[begin + window]
         loss = _loss(model, rows)
         optimizer.zero_grad()
@@ -109,7 +122,9 @@ def train_model(
 
 
 @torch.no_grad()
-def measure_perplexity(model: DecoderOnly, text: Text, *, length: int, num_tokens: int = 32768) -> float:
+def measure_perplexity(
+    model: DecoderOnly, text: Text, *, length: int, num_tokens: int = 32768
+) -> float:
     """Of the held-out text, read in windows of `length` from its beginning."""
     model.eval()
     device = model.output.weight.device

@@ -35,7 +35,12 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Large models take too long on a CPU, and some recipes start from a model that another recipe makes.
 TOO_LARGE = ("base", "big", "english-masked-large", "ptb-lstm-large")
-STARTS_FROM_ANOTHER = ("sst2-100-pretrained", "sst2-100-vectors", "sst2-pretrained", "ud-ewt-tags-elmo")
+STARTS_FROM_ANOTHER = (
+    "sst2-100-pretrained",
+    "sst2-100-vectors",
+    "sst2-pretrained",
+    "ud-ewt-tags-elmo",
+)
 
 SMALL_TRANSLATOR = (
     "data.train={kind: pocket, split: train, count: 3000}",
@@ -68,7 +73,16 @@ DECODER_ATTENTION = (
 )
 SCORES = ("dot", "scaled_dot", "additive", "concat", "bilinear", "cosine", "location", "gaussian")
 NORMALIZERS = ("softmax", "sparsemax", "entmax")
-POSITIONS = ("sinusoidal", "learned", "rotary", "alibi", "t5", "relative", "transformer_xl", "continuous")
+POSITIONS = (
+    "sinusoidal",
+    "learned",
+    "rotary",
+    "alibi",
+    "t5",
+    "relative",
+    "transformer_xl",
+    "continuous",
+)
 NORMS = ("layer", "rms", "power", "batch")
 FEED_FORWARDS = ("relu", "gelu", "gated")
 SEARCHES = (
@@ -109,13 +123,17 @@ def cases(recipes: Sequence[str], num_steps: int) -> Iterator[Case]:
     yield Case("search by a recurrent translator", "pocket-recurrent", steps, SEARCHES[:-1])
     for place, kinds in (("encoder", ENCODER_ATTENTION), ("decoder", DECODER_ATTENTION)):
         for kind in kinds:
-            yield Case(f"{place}.attention={kind}", "pocket", (*small, f"model.{place}.attention={kind}"))
+            yield Case(
+                f"{place}.attention={kind}", "pocket", (*small, f"model.{place}.attention={kind}")
+            )
     for score in SCORES:
         value = f"{{kind: full, score: {{kind: {score}}}}}"
         yield Case(f"score={score}", "pocket", (*small, f"model.encoder.attention={value}"))
     for normalizer in NORMALIZERS:
         value = f"{{kind: full, normalizer: {{kind: {normalizer}}}}}"
-        yield Case(f"normalizer={normalizer}", "pocket", (*small, f"model.encoder.attention={value}"))
+        yield Case(
+            f"normalizer={normalizer}", "pocket", (*small, f"model.encoder.attention={value}")
+        )
     for key, kinds in (("position", POSITIONS), ("norm", NORMS)):
         for kind in kinds:
             yield Case(f"{key}={kind}", "pocket", (*small, f"model.{key}={{kind: {kind}}}"))
@@ -137,15 +155,22 @@ def record(path: Path, num_steps: int, wanted: str) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             made[case.name] = _record_case(case, Path(scratch))
         path.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
-        print(f"{case.name}: {str(made[case.name])[:90]} ({time.monotonic() - begin:.0f} s)", flush=True)
+        print(
+            f"{case.name}: {str(made[case.name])[:90]} ({time.monotonic() - begin:.0f} s)",
+            flush=True,
+        )
 
 
 def _record_case(case: Case, scratch: Path) -> dict[str, str]:
     run = scratch / "run"
     overrides = case.overrides
     trained = _headwise("train", case.recipe, "--run", str(run), *overrides)
-    if trained.returncode and any(key in trained.stderr for key in ("training.steps", "training.validate_every")):
-        trained = _headwise("train", case.recipe, "--run", str(run))  # models that count have no updates
+    if trained.returncode and any(
+        key in trained.stderr for key in ("training.steps", "training.validate_every")
+    ):
+        trained = _headwise(
+            "train", case.recipe, "--run", str(run)
+        )  # models that count have no updates
     if trained.returncode:
         return {"refused": trained.stderr.strip().splitlines()[-1]}
     digests = digests_of_bundle(run / "model")
@@ -163,7 +188,9 @@ def digests_of_bundle(bundle: Path) -> dict[str, str]:
     return {
         str(file.relative_to(bundle)): _digest(file)
         for file in sorted(bundle.rglob("*"))
-        if file.is_file() and file.suffix not in (".md", ".yaml") and file.name not in ("MANIFEST.json", "results.json")
+        if file.is_file()
+        and file.suffix not in (".md", ".yaml")
+        and file.name not in ("MANIFEST.json", "results.json")
     }
 
 
@@ -199,7 +226,12 @@ def _recipes() -> list[str]:
 
 
 def _headwise(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT / "src")}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": str(ROOT / "src"),
+    }
     command = [sys.executable, "-m", "headwise", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
@@ -217,9 +249,13 @@ _SENTENCES = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     actions = parser.add_subparsers(dest="action", required=True)
-    recording = actions.add_parser("record", help="train, translate, and write the digests into FILE")
+    recording = actions.add_parser(
+        "record", help="train, translate, and write the digests into FILE"
+    )
     recording.add_argument("file", type=Path)
     recording.add_argument("--steps", type=int, default=200, help="updates of each training")
     recording.add_argument("--only", default="", help="only the cases whose name contains this")

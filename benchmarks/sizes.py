@@ -17,7 +17,12 @@ from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
 from headwise.blocks.choices import Layer, Relu
-from headwise.models.choices import DecoderSettings, EncoderDecoderSettings, StackSettings, build_model
+from headwise.models.choices import (
+    DecoderSettings,
+    EncoderDecoderSettings,
+    StackSettings,
+    build_model,
+)
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.randomness import torch_generator
 from headwise.text.tokenizer import BOS, EOS, PAD
@@ -65,10 +70,17 @@ def build_ours(size: Size) -> EncoderDecoder:
     stack = StackSettings(layers=size.layers, heads=size.heads)
     decoder = DecoderSettings(layers=size.layers, heads=size.heads)
     settings = EncoderDecoderSettings(
-        dim=size.dim, encoder=stack, decoder=decoder, norm=Layer(), feed_forward=Relu(hidden=size.hidden)
+        dim=size.dim,
+        encoder=stack,
+        decoder=decoder,
+        norm=Layer(),
+        feed_forward=Relu(hidden=size.hidden),
     )
     return build_model(
-        settings, source_size=size.vocab, target_size=size.vocab, generator=torch_generator("benchmark", "weights")
+        settings,
+        source_size=size.vocab,
+        target_size=size.vocab,
+        generator=torch_generator("benchmark", "weights"),
     )
 
 
@@ -113,11 +125,15 @@ class TorchTransformer(nn.Module):
         self.transformer = nn.Transformer(
             size.dim, size.heads, size.layers, size.layers, size.hidden, DROPOUT, batch_first=True
         )
-        angles = torch.arange(MAX_LENGTH)[:, None] * 10000 ** (-torch.arange(0, size.dim, 2) / size.dim)
+        angles = torch.arange(MAX_LENGTH)[:, None] * 10000 ** (
+            -torch.arange(0, size.dim, 2) / size.dim
+        )
         self.register_buffer("positions", torch.cat([angles.sin(), angles.cos()], dim=1))
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        future = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool, device=target.device).triu(1)
+        future = torch.ones(
+            target.shape[1], target.shape[1], dtype=torch.bool, device=target.device
+        ).triu(1)
         hidden = self.transformer(
             self._embed(source),
             self._embed(target),

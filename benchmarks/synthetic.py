@@ -42,7 +42,9 @@ class PaddedBatch:
     target_output: Tensor
 
     def to(self, device: torch.device) -> "PaddedBatch":
-        return PaddedBatch(self.source.to(device), self.target_input.to(device), self.target_output.to(device))
+        return PaddedBatch(
+            self.source.to(device), self.target_input.to(device), self.target_output.to(device)
+        )
 
     @property
     def num_target_tokens(self) -> int:
@@ -68,13 +70,17 @@ def draw_pairs(count: int, *, vocab: int, seed: int = 1) -> Pairs:
     generator = numpy_generator(seed, "words")
 
     def draw(lengths: np.ndarray) -> list[list[int]]:
-        words = FIRST_WORD + generator.choice(len(weights), size=int(lengths.sum()), p=weights / weights.sum())
+        words = FIRST_WORD + generator.choice(
+            len(weights), size=int(lengths.sum()), p=weights / weights.sum()
+        )
         return [sentence.tolist() for sentence in np.split(words, np.cumsum(lengths)[:-1])]
 
     return Pairs(draw(source_lengths), draw(target_lengths))
 
 
-def bucket(source_lengths: np.ndarray, target_lengths: np.ndarray, *, tokens: int, pool: int) -> list[np.ndarray]:
+def bucket(
+    source_lengths: np.ndarray, target_lengths: np.ndarray, *, tokens: int, pool: int
+) -> list[np.ndarray]:
     """Numbers of the pairs of each batch; lengths include the end. Pools are sorted each by itself."""
     found = []
     for begin in range(0, len(source_lengths), pool):
@@ -97,9 +103,14 @@ def pad(sentences: Sequence[Sequence[int]]) -> Tensor:
     return torch.tensor([[*sentence, *[PAD] * (longest - len(sentence))] for sentence in sentences])
 
 
-def bucketed_batches(pairs: Pairs, *, tokens: int, seed: int = 1, pool: int = 1 << 30) -> list[PaddedBatch]:
+def bucketed_batches(
+    pairs: Pairs, *, tokens: int, seed: int = 1, pool: int = 1 << 30
+) -> list[PaddedBatch]:
     """All pairs in padded batches, in random order."""
-    lengths = [np.array([len(sentence) + 1 for sentence in side]) for side in (pairs.sources, pairs.targets)]
+    lengths = [
+        np.array([len(sentence) + 1 for sentence in side])
+        for side in (pairs.sources, pairs.targets)
+    ]
     batches = [
         PaddedBatch(
             source=pad([[*pairs.sources[i], EOS] for i in numbers]),
@@ -117,6 +128,8 @@ def typical_batches(batches: Sequence[PaddedBatch], count: int) -> list[PaddedBa
     A batch is full when one side is, so single batches lean to the source or the target (3,922 tokens to 2,394, say). Few of
     them say nothing of the speed in target tokens unless both sides are as in the whole.
     """
-    facts = np.array([[batch.num_source_tokens, batch.num_target_tokens, len(batch.source)] for batch in batches])
+    facts = np.array(
+        [[batch.num_source_tokens, batch.num_target_tokens, len(batch.source)] for batch in batches]
+    )
     distance = np.abs(facts / facts.mean(axis=0) - 1).max(axis=1)
     return [batches[i] for i in np.argsort(distance, kind="stable")[:count]]

@@ -5,10 +5,10 @@ python examples/word_neighbours.py
 
 import random
 
-from headwise.data.word_stream import read_words
+from headwise.data.text.word_stream import read_words
 from headwise.models.vector_space import VectorSpace
-from headwise.tasks.word_vector_recipe import WordVectorRecipe
-from headwise.tasks.word_vectors import learn_word_vectors
+from headwise.tasks.word_vectors.learning import learn_word_vectors
+from headwise.tasks.word_vectors.recipe import WordVectorRecipe
 
 draw = random.Random(1)
 kinds = (["dog", "cat", "horse", "cow"], ["saw", "axe", "drill", "plane"])
@@ -22,4 +22,8 @@ recipe = WordVectorRecipe(
 stream = read_words(sentences, min_count=1)
 space = VectorSpace(stream.words, learn_word_vectors(stream, recipe).inputs.numpy())
 for word in ("dog", "saw"):
-    print(word, "is near", *(f"{near.word} {near.cosine:.2f}" for near in space.nearest(word, num_words=4)))
+    print(
+        word,
+        "is near",
+        *(f"{near.word} {near.cosine:.2f}" for near in space.nearest(word, num_words=4)),
+    )

@@ -8,12 +8,14 @@ hook must be set before those packages are first imported, so it stands at the t
 import ipaddress
 import sys
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jaxtyping import install_import_hook
 
 install_import_hook(
-    ["headwise.attention", "headwise.positions", "headwise.blocks", "headwise.models"], "beartype.beartype"
+    ["headwise.attention", "headwise.positions", "headwise.blocks", "headwise.models"],
+    "beartype.beartype",
 )
 
 import pytest  # noqa: E402
@@ -21,6 +23,9 @@ import torch  # noqa: E402
 
 from headwise.language import use_language  # noqa: E402
 from headwise.randomness import seed_from, torch_generator  # noqa: E402
+
+if TYPE_CHECKING:
+    from headwise.tasks.translation.translator import Translator
 
 # Tests are small: a second thread costs more in waiting than it gives, most of all on a busy machine.
 torch.set_num_threads(1)
@@ -49,9 +54,28 @@ def generator(request: pytest.FixtureRequest) -> torch.Generator:
 
 
 @pytest.fixture(autouse=True)
-def _settled_surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _settled_surroundings(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """Layers of torch draw their first weights from the global seed; messages follow the locale. Both are fixed."""
     torch.manual_seed(seed_from(request.node.nodeid))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     yield
     use_language(None)
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a tiny translator; not to be changed."""
+    from tests.tasks.tiny import train_tiny
+
+    directory = tmp_path_factory.mktemp("runs") / "tiny"
+    train_tiny(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def translator(tiny_run: Path) -> "Translator":
+    from headwise.tasks.translation.translator import Translator
+
+    return Translator.load(tiny_run)

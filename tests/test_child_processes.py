@@ -54,7 +54,9 @@ def test_the_working_directory_is_no_place_for_modules(
     monkeypatch.delenv("PYTHONPATH", raising=False)
     if pythonpath is not None:
         monkeypatch.setenv("PYTHONPATH", pythonpath)
-    done = subprocess.run(child_command("json.tool", "--help"), **child_options(), capture_output=True, check=True)
+    done = subprocess.run(
+        child_command("json.tool", "--help"), **child_options(), capture_output=True, check=True
+    )
     assert b"usage" in done.stdout
     assert modules_that_ran(tmp_path) == []
 
@@ -62,12 +64,23 @@ def test_the_working_directory_is_no_place_for_modules(
 def test_nobody_else_starts_python() -> None:
     """One function knows how; whoever starts a process uses it."""
     files = {path.name: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
-    assert [name for name, text in files.items() if "sys.executable" in text] == ["child_processes.py"]
-    starters = {name for name, text in files.items() if "Popen(" in text or "subprocess_exec(" in text}
+    assert [name for name, text in files.items() if "sys.executable" in text] == [
+        "child_processes.py"
+    ]
+    starters = {
+        name for name, text in files.items() if "Popen(" in text or "subprocess_exec(" in text
+    }
     starters -= {"child_processes.py"}
     assert len(starters) >= 4
     assert not [name for name in starters if "**child_options(" not in files[name]]
-    forks = ("import multiprocessing", "ProcessPoolExecutor", "os.fork(", "os.system(", "os.spawn", "subprocess.run(")
+    forks = (
+        "import multiprocessing",
+        "ProcessPoolExecutor",
+        "os.fork(",
+        "os.system(",
+        "os.spawn",
+        "subprocess.run(",
+    )
     assert not [(name, word) for name, text in files.items() for word in forks if word in text]
 
 

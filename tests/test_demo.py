@@ -8,16 +8,22 @@ import pytest
 
 from headwise import demo
 from headwise.cli.main import main
-from headwise.tasks.recipe import Recipe
+from headwise.tasks.translation.recipe import TranslationRecipe
 from tests.explorer.examples import ENGLISH, make_trace
 from tests.tasks.tiny import tiny_recipe
 
-SMALL = ("data.valid=null", "data.test=null", "training.steps=2", "training.schedule.warmup=1", "text={size: 1000}")
+SMALL = (
+    "data.valid=null",
+    "data.test=null",
+    "training.steps=2",
+    "training.schedule.warmup=1",
+    "text={size: 1000}",
+)
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(name: str, overrides: list[str]) -> Recipe:
+    def load(name: str, overrides: list[str]) -> TranslationRecipe:
         assert name == "pocket"
         return tiny_recipe(*overrides, *SMALL)
 
@@ -32,15 +38,28 @@ def test_the_whole_course(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr()
     result: dict[str, Any] = json.loads(said.out)
     first_screen = said.err.splitlines()[:10]
-    for expected in ("trains a small Transformer", "never seen", " min on two CPU cores", f"the model in {run}/model"):
+    for expected in (
+        "trains a small Transformer",
+        "never seen",
+        " min on two CPU cores",
+        f"the model in {run}/model",
+    ):
         assert any(expected in line for line in first_screen), expected
     assert result["model"] == str(run / "model")
-    assert {"bleu", "chrf", "exact_match", "pronoun_accuracy"} <= result["test"].keys() & result["unseen"].keys()
+    assert {"bleu", "chrf", "exact_match", "pronoun_accuracy"} <= result["test"].keys() & result[
+        "unseen"
+    ].keys()
     assert all("pronouns_word_for_word" in result[split] for split in ("test", "unseen"))
     assert 0 < result["alignment"]["scale"]["lowest"] < result["alignment"]["scale"]["straight"] < 1
     assert len(result["translations"]) == 12
     names = {Path(path).name for path in result["pictures"]}
-    assert names == {"cross-attention.png", "self-attention.png", "heads.png", "pronoun.png", "attention.html"}
+    assert names == {
+        "cross-attention.png",
+        "self-attention.png",
+        "heads.png",
+        "pronoun.png",
+        "attention.html",
+    }
     assert all(Path(path).stat().st_size > 0 for path in result["pictures"])
 
     assert main(["--lang", "zh", "demo", "--run", str(run)]) == 0
@@ -53,9 +72,13 @@ def test_the_whole_course(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "holds a demo of en-de, zh-en was asked for" in capsys.readouterr().err
 
 
-def test_a_pronoun_is_drawn_where_it_is_a_word_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pronoun_is_drawn_where_it_is_a_word_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn: list[str] = []
-    monkeypatch.setattr(demo, "draw_pronoun_picture", lambda traces, path, word, **heads: drawn.append(word))
+    monkeypatch.setattr(
+        demo, "draw_pronoun_picture", lambda traces, path, word, **heads: drawn.append(word)
+    )
     apart = [make_trace(("▁因为", "它", "太", adjective, "</s>"), ENGLISH) for adjective in "累宽"]
     within = [make_trace(("▁因为它太", adjective, "</s>"), ENGLISH) for adjective in "累宽"]
     assert demo.draw_pronoun(apart, tmp_path / "a.png", source="zh")
@@ -65,7 +88,9 @@ def test_a_pronoun_is_drawn_where_it_is_a_word_of_its_own(tmp_path: Path, monkey
 
 
 def test_only_a_demo_is_thrown_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "recipe.yaml").write_text("data: {train: [{kind: files, path: my/train}]}\n", encoding="utf-8")
+    (tmp_path / "recipe.yaml").write_text(
+        "data: {train: [{kind: files, path: my/train}]}\n", encoding="utf-8"
+    )
     assert main(["demo", "--fresh", "--run", str(tmp_path)]) == 2
     assert "holds more than a demo" in capsys.readouterr().err
     assert main(["demo", "--run", str(tmp_path)]) == 2

@@ -16,9 +16,18 @@ from headwise.language import use_language
 
 @pytest.mark.parametrize(
     ("kind", "status"),
-    [(HeadwiseError, 1), (UsageError, 2), (SettingsError, 2), (MaskError, 2), (DataError, 3), (CheckpointError, 3)],
+    [
+        (HeadwiseError, 1),
+        (UsageError, 2),
+        (SettingsError, 2),
+        (MaskError, 2),
+        (DataError, 3),
+        (CheckpointError, 3),
+    ],
 )
-def test_whose_mistake_it_was_decides_the_exit_status(kind: type[HeadwiseError], status: int) -> None:
+def test_whose_mistake_it_was_decides_the_exit_status(
+    kind: type[HeadwiseError], status: int
+) -> None:
     assert kind("en", "zh").exit_status == status
 
 
@@ -27,9 +36,14 @@ def test_a_saved_stop_exits_like_the_signal_would() -> None:
 
 
 def test_a_saved_stop_says_how_to_go_on() -> None:
-    saved, lost = (TrainingStopped("stopped", "停止", signal_number=2, saved=saved) for saved in (True, False))
+    saved, lost = (
+        TrainingStopped("stopped", "停止", signal_number=2, saved=saved) for saved in (True, False)
+    )
     assert str(saved) == "stopped; saved; go on with resume=True"
-    assert saved.go_on_with("headwise train r --resume") == "stopped; saved; go on with: headwise train r --resume"
+    assert (
+        saved.go_on_with("headwise train r --resume")
+        == "stopped; saved; go on with: headwise train r --resume"
+    )
     assert (str(lost), lost.go_on_with("x")) == ("stopped; not saved", "stopped; not saved")
 
 

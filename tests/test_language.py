@@ -15,7 +15,9 @@ from headwise.language import current_language, language_of_environment, say, us
         ({"LANG": "zh_CN.UTF-8", "LC_ALL": ""}, "zh"),
     ],
 )
-def test_the_locale_decides(variables: dict[str, str], language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_locale_decides(
+    variables: dict[str, str], language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():

@@ -31,7 +31,9 @@ class Tied(nn.Module):
 
 
 def bits(module: nn.Module) -> dict[str, bytes]:
-    return {name: value.contiguous().numpy().tobytes() for name, value in module.state_dict().items()}
+    return {
+        name: value.contiguous().numpy().tobytes() for name, value in module.state_dict().items()
+    }
 
 
 def test_a_round_trip_is_bit_equal_and_keeps_the_tie(tmp_path: Path) -> None:
@@ -78,7 +80,10 @@ def test_every_difference_is_listed_and_nothing_is_copied(tmp_path: Path) -> Non
 
 
 def test_many_differences_are_counted(tmp_path: Path) -> None:
-    save_file({f"unknown{number:02}": torch.zeros(1) for number in range(19)}, tmp_path / "weights.safetensors")
+    save_file(
+        {f"unknown{number:02}": torch.zeros(1) for number in range(19)},
+        tmp_path / "weights.safetensors",
+    )
     with pytest.raises(CheckpointError, match="and 11 more"):
         load_weights(Tied(), tmp_path / "weights.safetensors")
 
@@ -88,9 +93,15 @@ class Bomb:
         return (os.mkdir, ("exploded",))
 
 
-def test_a_renamed_pickle_is_refused_and_never_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renamed_pickle_is_refused_and_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, content in {"pickle": pickle.dumps(Bomb()), "torch": b"PK\x03\x04" + bytes(64), "text": b"hello"}.items():
+    for name, content in {
+        "pickle": pickle.dumps(Bomb()),
+        "torch": b"PK\x03\x04" + bytes(64),
+        "text": b"hello",
+    }.items():
         path = tmp_path / name
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match="is not a safetensors file"):
@@ -119,7 +130,9 @@ def test_a_cut_file_is_refused(cut: int, tmp_path: Path) -> None:
 
 def test_a_header_with_wrong_offsets_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
-    header = json.dumps({"turned": {"dtype": "F32", "shape": [7, 2], "data_offsets": [0, 10**9]}}).encode()
+    header = json.dumps(
+        {"turned": {"dtype": "F32", "shape": [7, 2], "data_offsets": [0, 10**9]}}
+    ).encode()
     path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(56))
     with pytest.raises(CheckpointError, match="is damaged"):
         load_weights(Tied(), path)
@@ -134,7 +147,11 @@ def test_weights_in_another_order_load(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
     first = Tied(5)
     save_file(
-        {name: value.clone().contiguous() for name, value in sorted(weights_of(first).items(), reverse=True)}, path
+        {
+            name: value.clone().contiguous()
+            for name, value in sorted(weights_of(first).items(), reverse=True)
+        },
+        path,
     )
     second = Tied(6)
     load_weights(second, path)
@@ -159,8 +176,12 @@ def test_numbers_that_are_not_finite_are_refused_and_their_tensor_named(
     for place in (0, 500, 1008):
         bad = torch.randn(1009).to(dtype)
         bad[place] = number
-        write_tensors(tmp_path / "file", {"good": torch.ones(3), "bad.weight": bad, "count": torch.tensor(2)})
-        with pytest.raises(CheckpointError, match=r"NaN or infinite \(in bad\.weight\), but weights must be finite"):
+        write_tensors(
+            tmp_path / "file", {"good": torch.ones(3), "bad.weight": bad, "count": torch.tensor(2)}
+        )
+        with pytest.raises(
+            CheckpointError, match=r"NaN or infinite \(in bad\.weight\), but weights must be finite"
+        ):
             read_tensors(tmp_path / "file")
 
 

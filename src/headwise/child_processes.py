@@ -1,15 +1,16 @@
-"""Starting a process of our own: one command for all of them, isolated from the working directory, ending with its parent.
+"""Start child processes: isolated from the working directory, and ended with their parent.
 
-Two things go wrong when a program starts `python -m something`. Python puts the current directory first among the places where
-modules are looked for, so a `random.py` beside somebody's corpus would be run; `-P` leaves it out, and an empty entry of
-PYTHONPATH, which means the same directory, is dropped. And a parent that is killed leaves its children running; here each child
-holds one end of a pipe whose other end is the parent's alone, and waits for it in a thread: when the parent is gone, for
-whatever reason, the child gets a SIGTERM (training saves and ends), and is killed if it is still there some minutes later.
+Two things go wrong when a program starts `python -m something`. Python searches modules in the
+current directory first, so that a `random.py` next to a corpus would be executed; `-P` prevents
+this, and an empty entry of PYTHONPATH, which means the same directory, is removed. And children
+keep running when their parent is killed. Here each child holds one end of a pipe whose other end
+only the parent has, and a thread waits on it: when the parent is gone, the child gets a SIGTERM
+(training saves and ends), and a SIGKILL some minutes later.
 
     subprocess.Popen(child_command("headwise", "train", …), **child_options(), stdin=…)
 
-Run as a program, this file is the beginning of every child. Tested with hostile modules in the working directory of every
-command that starts children, and with parents that are killed.
+Run as a program, this module is the start of every child. Tested with hostile modules in the
+working directory of every command that starts children, and with parents that are killed.
 """
 
 import os
@@ -23,31 +24,47 @@ from pathlib import Path
 from typing import Any
 
 GRACE_SECONDS = 300.0
-"""Between the SIGTERM of a child whose parent is gone and its end by force: enough to finish a step and to save."""
+"""Between SIGTERM and SIGKILL of a child whose parent is gone: enough to finish a step and save."""
 
 _lifeline: list[int] = []
-"""The pipe of this process: the end its children inherit, and the end that only this process holds."""
+"""The pipe of this process: the end for its children, and the end that only this process holds."""
 _lock = threading.Lock()
 
 
 def child_command(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of ours as a program, in the Python that runs now."""
-    return [sys.executable, "-P", "-m", "headwise.child_processes", str(_open_lifeline()), module, *arguments]
+    """The command that runs one of our modules as a program, with the current Python."""
+    return [
+        sys.executable,
+        "-P",
+        "-m",
+        "headwise.child_processes",
+        str(_open_lifeline()),
+        module,
+        *arguments,
+    ]
 
 
 def child_options(*, files: Sequence[int] = ()) -> dict[str, Any]:
-    """How it is started, for `subprocess.Popen` and for asyncio alike; `files` are open ones that it is given.
+    """Options for `subprocess.Popen` and asyncio; `files` are open files for the child.
 
-    A session of its own: Ctrl-C in the terminal reaches the parent alone, which decides what its children do.
+    The child has a session of its own: Ctrl-C in the terminal reaches only the parent, which
+    decides what its children do.
     """
-    return {"env": _environment(), "pass_fds": (_open_lifeline(), *files), "start_new_session": True}
+    return {
+        "env": _environment(),
+        "pass_fds": (_open_lifeline(), *files),
+        "start_new_session": True,
+    }
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with the package that runs now, installed or not, first; and without the working directory."""
+    """Our environment, with the running package first and without the working directory."""
     package = str(Path(__file__).resolve().parents[1])
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    return os.environ | {"PYTHONPATH": os.pathsep.join([package, *filter(None, given)]), "PYTHONUTF8": "1"}
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join([package, *filter(None, given)]),
+        "PYTHONUTF8": "1",
+    }
 
 
 def _open_lifeline() -> int:
@@ -58,7 +75,7 @@ def _open_lifeline() -> int:
 
 
 def _forget_lifeline() -> None:
-    """A process forked from this one must not keep this one's children waiting."""
+    """A process forked from this one must not hold this process's pipe open."""
     for descriptor in _lifeline:
         os.close(descriptor)
     _lifeline.clear()
@@ -75,10 +92,12 @@ def _end_with_parent(lifeline: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The beginning of a child: watch the parent, then be the module that was asked for."""
+    """The start of a child: watch the parent, then run the requested module."""
     lifeline, module, *rest = arguments
     os.set_inheritable(int(lifeline), False)  # noqa: FBT003 - as the library has it
-    threading.Thread(target=_end_with_parent, args=[int(lifeline)], name="headwise-parent", daemon=True).start()
+    threading.Thread(
+        target=_end_with_parent, args=[int(lifeline)], name="headwise-parent", daemon=True
+    ).start()
     sys.argv = [module, *rest]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -1,6 +1,8 @@
-"""The demo: a newcomer's first three minutes. A small Transformer learns the pocket corpus, is measured, used and looked into.
+"""The demo: a newcomer's first three minutes. A small Transformer learns the pocket corpus, is
+measured, used and looked into.
 
-Nothing is downloaded. A finished demo is used again, an interrupted one goes on where it stopped; `fresh` starts over.
+Nothing is downloaded. A finished demo is used again, an interrupted one goes on where it stopped;
+`fresh` starts over.
 """
 
 import shutil
@@ -10,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headwise.data.choices import PocketCorpus
+from headwise.data.pairs.choices import PocketCorpus
 from headwise.errors import UsageError
 from headwise.explorer.heat_maps import draw_grid, draw_heat_map
 from headwise.explorer.html_page import write_page
@@ -20,11 +22,13 @@ from headwise.explorer.tracing import trace_translation
 from headwise.explorer.words import group_pieces
 from headwise.language import say
 from headwise.pocket import NOTES_EXAMPLES, sentence
-from headwise.pocket.pairs import split_pair
+from headwise.pocket.language_pair import split_pair
 from headwise.settings import read_settings_file
 from headwise.storage import MANIFEST
 from headwise.tasks.events import Events
-from headwise.tasks.pocket_test import (
+from headwise.tasks.recipe import load_translation_recipe
+from headwise.tasks.run import train
+from headwise.tasks.translation.pocket_test import (
     AlignmentScale,
     HeadAlignment,
     PocketScores,
@@ -32,14 +36,14 @@ from headwise.tasks.pocket_test import (
     measure_pocket,
     scale_alignment,
 )
-from headwise.tasks.recipe import Recipe, load_translation_recipe
-from headwise.tasks.training_run import train
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.translation.translator import Translator
 from headwise.training.run_lock import lock_is_held
 
 NUM_TEST_SENTENCES = 500
 SECONDS_PER_STEP = 0.2
-"""With the corpus prepared and the validations on the way, on two CPU cores: 800 steps in about 3 minutes."""
+"""With the corpus prepared and the validations on the way, on two CPU cores: 800 steps in about 3
+minutes."""
 LANGUAGES = {"en": ("English", "英语"), "zh": ("Chinese", "中文"), "de": ("German", "德语")}
 NUM_ALIGNED_SENTENCES = 200
 SHOWN_TEST_SENTENCES = (3, 387, 8, 11, 58, 21)
@@ -98,7 +102,10 @@ def run_demo(pair: str, *, run: Path | str, fresh: bool, quick: bool, events: Ev
     overrides = [f"data.source={source}", f"data.target={target}"]
     recipe = load_translation_recipe("pocket", overrides)
     if quick:
-        short = [f"training.steps={max(1, recipe.training.steps // 10)}", "training.schedule.warmup=20"]
+        short = [
+            f"training.steps={max(1, recipe.training.steps // 10)}",
+            "training.schedule.warmup=20",
+        ]
         recipe = load_translation_recipe("pocket", [*overrides, *short])
     held = (directory / "recipe.yaml").exists()
     if fresh and held:
@@ -109,16 +116,19 @@ def run_demo(pair: str, *, run: Path | str, fresh: bool, quick: bool, events: Ev
         translator = _take_up(directory, pair)
         events.note(
             say(
-                f"using the model trained before in {directory} for {translator.recipe.training.steps:,} steps (--fresh trains anew)",
-                f"使用 {directory} 中已训练 {translator.recipe.training.steps:,} 步的模型（--fresh 重新训练）",
+                f"using the model trained before in {directory} for "
+                f"{translator.recipe.training.steps:,} steps (--fresh trains anew)",
+                f"使用 {directory} 中已训练 {translator.recipe.training.steps:,} "
+                "步的模型（--fresh 重新训练）",
             )
         )
     else:
         if held and read_settings_file(directory / "recipe.yaml") != recipe.model_dump(mode="json"):
             raise UsageError(
-                f"{directory} holds an unfinished run with other settings (another pair, or --quick); "
-                "add --fresh to start over, or --run with another directory",
-                f"{directory} 中有一次设置不同（语言对或 --quick 不同）且未完成的运行；请加 --fresh 重新开始，或用 --run 换一个目录",
+                f"{directory} holds an unfinished run with other settings (another pair, or "
+                "--quick); add --fresh to start over, or --run with another directory",
+                f"{directory} 中有一次设置不同（语言对或 --quick 不同）且未完成的运行；请加 "
+                "--fresh 重新开始，或用 --run 换一个目录",
             )
         events.note(_introduce(recipe, directory))
         train(recipe, run=directory, resume=held, events=events)
@@ -126,27 +136,31 @@ def run_demo(pair: str, *, run: Path | str, fresh: bool, quick: bool, events: Ev
     return _show(translator, directory, events)
 
 
-def _introduce(recipe: Recipe, directory: Path) -> str:
-    """What will happen, how long it takes and what there is in the end: the first thing a newcomer reads."""
+def _introduce(recipe: TranslationRecipe, directory: Path) -> str:
+    """What will happen, how long it takes and what there is in the end: the first thing a newcomer
+    reads.
+    """
     source, target = (say(*LANGUAGES[name]) for name in (recipe.data.source, recipe.data.target))
-    pairs = sum(corpus.count or 0 for corpus in recipe.data.train if isinstance(corpus, PocketCorpus))
+    pairs = sum(
+        corpus.count or 0 for corpus in recipe.data.train if isinstance(corpus, PocketCorpus)
+    )
     steps = recipe.training.steps
     minutes = max(1, round(steps * SECONDS_PER_STEP / 60))
     return say(
-        f"This demo trains a small Transformer that translates {source} into {target}.\n"
-        f"  1. read:  {pairs:,} sentence pairs of the built-in corpus; nothing is downloaded\n"
-        f"  2. train: {steps:,} steps, about {minutes} min on two CPU cores\n"
-        f"  3. test:  {2 * NUM_TEST_SENTENCES:,} sentences that it has never seen\n"
-        "  4. draw:  what it attends to, as pictures and as a page for your browser\n"
-        f"You get scores, sample translations, pictures in {directory}/pictures and the model in {directory}/model. On a "
-        "terminal you can then type sentences of your own. Ctrl-C saves and stops; the same command goes on.\n",
-        f"这个演示会训练一个小 Transformer，把{source}译成{target}。\n"
-        f"  1. 读入：自带语料的 {pairs:,} 个句对，无需下载\n"
-        f"  2. 训练：{steps:,} 步，两个 CPU 核心上约 {minutes} 分钟\n"
-        f"  3. 评测：{2 * NUM_TEST_SENTENCES:,} 个它从未见过的句子\n"
-        "  4. 绘图：它的注意力，画成图片和可在浏览器中打开的页面\n"
-        f"你将得到评分、译文示例、{directory}/pictures 中的图片和 {directory}/model 中的模型；在终端上还可以接着输入自己的句子。"
-        "按 Ctrl-C 会保存并停止；再次运行同一命令即可继续。\n",
+        f"This demo trains a small Transformer that translates {source} into {target}.\n  1. "
+        f"read:  {pairs:,} sentence pairs of the built-in corpus; nothing is downloaded\n  2. "
+        f"train: {steps:,} steps, about {minutes} min on two CPU cores\n  3. test:  "
+        f"{2 * NUM_TEST_SENTENCES:,} sentences that it has never seen\n  4. draw:  what it "
+        "attends to, as pictures and as a page for your browser\nYou get scores, sample "
+        f"translations, pictures in {directory}/pictures and the model in {directory}/model. On a "
+        "terminal you can then type sentences of your own. Ctrl-C saves and stops; the same "
+        "command goes on.\n",
+        f"这个演示会训练一个小 Transformer，把{source}译成{target}。\n  1. 读入：自带语料的 "
+        f"{pairs:,} 个句对，无需下载\n  2. 训练：{steps:,} 步，两个 CPU 核心上约 {minutes} "
+        f"分钟\n  3. 评测：{2 * NUM_TEST_SENTENCES:,} 个它从未见过的句子\n  4. 绘图：它的注意力，"
+        f"画成图片和可在浏览器中打开的页面\n你将得到评分、译文示例、{directory}/pictures "
+        f"中的图片和 {directory}/model 中的模型；在终端上还可以接着输入自己的句子。按 Ctrl-C "
+        "会保存并停止；再次运行同一命令即可继续。\n",
     )
 
 
@@ -155,20 +169,25 @@ def _take_up(directory: Path, pair: str) -> Translator:
     there = f"{translator.source_language}-{translator.target_language}"
     if there != pair:
         raise UsageError(
-            f"{directory} holds a demo of {there}, {pair} was asked for; add --run runs/demo-{pair}, or --fresh to train anew",
-            f"{directory} 中是 {there} 的演示，而要求 {pair}；请加 --run runs/demo-{pair}，或用 --fresh 重新训练",
+            f"{directory} holds a demo of {there}, {pair} was asked for; add --run "
+            f"runs/demo-{pair}, or --fresh to train anew",
+            f"{directory} 中是 {there} 的演示，而要求 {pair}；请加 --run runs/demo-{pair}，或用 "
+            "--fresh 重新训练",
         )
     return translator
 
 
 def _require_demo(directory: Path) -> None:
-    """Only a demo may be thrown away: never somebody's own training or files, nor a run that is going on."""
+    """Only a demo may be thrown away: never somebody's own training or files, nor a run that is
+    going on.
+    """
     data = read_settings_file(directory / "recipe.yaml").get("data", {})
     is_demo = [corpus.get("kind") for corpus in data.get("train", [])] == ["pocket"]
     strangers = {child.name for child in directory.iterdir()} - {*RUN_DIRECTORIES, *RUN_FILES}
     if strangers or not is_demo or lock_is_held(directory):
         raise UsageError(
-            f"{directory} holds more than a demo, or one that is still going on; --fresh would remove it: give another --run",
+            f"{directory} holds more than a demo, or one that is still going on; --fresh would "
+            "remove it: give another --run",
             f"{directory} 中不只是演示，或演示仍在进行；--fresh 会将其删除：请用 --run 换一个目录",
         )
 
@@ -183,9 +202,14 @@ def _remove_run(directory: Path) -> None:
 
 def _show(translator: Translator, directory: Path, events: Events) -> DemoResult:
     events.note(say("measuring on sentences it never saw …", "在未见过的句子上评测……"))
-    labels = {"test": say("test sentences", "测试句"), "unseen": say("unseen combinations", "未见组合")}
+    labels = {
+        "test": say("test sentences", "测试句"),
+        "unseen": say("unseen combinations", "未见组合"),
+    }
     test, unseen = (
-        measure_pocket(translator, split, count=NUM_TEST_SENTENCES, progress=partial(events.count, label))
+        measure_pocket(
+            translator, split, count=NUM_TEST_SENTENCES, progress=partial(events.count, label)
+        )
         for split, label in labels.items()
     )
     alignment = measure_alignment(translator, count=NUM_ALIGNED_SENTENCES)[0]
@@ -198,7 +222,9 @@ def _show(translator: Translator, directory: Path, events: Events) -> DemoResult
         test,
         unseen,
         alignment,
-        scale_alignment(translator.source_language, translator.target_language, count=NUM_ALIGNED_SENTENCES),
+        scale_alignment(
+            translator.source_language, translator.target_language, count=NUM_ALIGNED_SENTENCES
+        ),
         show_translations(translator),
         pictures,
     )
@@ -225,7 +251,9 @@ def draw_pictures(translator: Translator, directory: Path) -> tuple[Path, ...]:
     texts = [one.text(source) for one in NOTES_EXAMPLES]
     texts += [sentence("test", number).text(source) for number in SHOWN_TEST_SENTENCES]
     traces = [trace_translation(translator, text) for text in texts]
-    paths = [directory / name for name in ("cross-attention.png", "self-attention.png", "heads.png")]
+    paths = [
+        directory / name for name in ("cross-attention.png", "self-attention.png", "heads.png")
+    ]
     draw_heat_map(traces[0], paths[0], kind="cross")
     draw_heat_map(traces[0], paths[1], kind="encoder_self")
     draw_grid(traces[0], paths[2], kind="cross")
@@ -237,7 +265,9 @@ def draw_pictures(translator: Translator, directory: Path) -> tuple[Path, ...]:
 
 
 def draw_pronoun(traces: Sequence[Trace], path: Path, *, source: str) -> bool:
-    """Where the pronoun of the notes' two sentences looks; nothing is drawn where a longer piece hides it (因为它太)."""
+    """Where the pronoun of the notes' two sentences looks; nothing is drawn where a longer piece
+    hides it (因为它太).
+    """
     word = THE_PRONOUN.get(source)
     if word is None or any(word not in group_pieces(trace.source_pieces).text for trace in traces):
         return False

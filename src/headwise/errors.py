@@ -1,7 +1,7 @@
-"""What can go wrong, by whose mistake, and the exit status that tells a script which it was.
+"""Errors by cause, with the exit status that tells a script which one it was.
 
-A message has three parts: what was given, what is required, what to do. It is written where it is raised,
-in English and Chinese; data errors carry the file and the line.
+A message has three parts: what was given, what is required, what to do. It is written where it is
+raised, in English and Chinese; data errors have the file and the line.
 """
 
 import re
@@ -9,30 +9,40 @@ from pathlib import Path
 
 from headwise.language import say
 
-_MEMORY = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc|Cannot allocate memory")
+_MEMORY = re.compile(
+    r"can't allocate memory|not enough memory|out of memory|bad_alloc|Cannot allocate memory"
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out: Python, numpy and torch (on a CPU, on a GPU) say it in different ways."""
+    """Whether an error means that memory ran out; Python, numpy and torch report it differently."""
     return isinstance(error, MemoryError) or _MEMORY.search(str(error)) is not None
 
 
 class HeadwiseError(Exception):
-    """Base of all errors a user may see; `exit_status` is what the command line returns."""
+    """Base of all errors shown to users; `exit_status` is that of the command line."""
 
     exit_status = 1
 
-    def __init__(self, en: str, zh: str, *, file: Path | str | None = None, line: int | None = None) -> None:
+    def __init__(
+        self, en: str, zh: str, *, file: Path | str | None = None, line: int | None = None
+    ) -> None:
         self.en, self.zh, self.file, self.line = en, zh, file, line
         super().__init__(en)
 
     def __str__(self) -> str:
-        place = "" if self.file is None else f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
+        place = (
+            ""
+            if self.file is None
+            else f"{self.file}: "
+            if self.line is None
+            else f"{self.file}:{self.line}: "
+        )
         return place + say(self.en, self.zh)
 
 
 class UsageError(HeadwiseError, ValueError):
-    """The caller asked for something that cannot be: a wrong argument, name or combination."""
+    """The caller asked for something impossible: a wrong argument, name or combination."""
 
     exit_status = 2
 
@@ -42,7 +52,7 @@ class SettingsError(UsageError):
 
 
 class MaskError(UsageError):
-    """A kernel cannot honour this mask; the message names one that can."""
+    """A kernel does not support this mask; the message names one that does."""
 
 
 class DataError(HeadwiseError, ValueError):
@@ -52,13 +62,13 @@ class DataError(HeadwiseError, ValueError):
 
 
 class CheckpointError(DataError):
-    """A saved file is missing, damaged or does not fit."""
+    """A saved file is missing, damaged or does not match."""
 
 
 class TrainingStopped(HeadwiseError):  # noqa: N818 - being asked to stop is no error
     """Training ended by a signal after saving; the exit status is 128 + the signal's number.
 
-    The caller who knows how the run was started says how to go on with it (`go_on_with`).
+    The caller knows how the run was started and adds how to continue it (`go_on_with`).
     """
 
     def __init__(self, en: str, zh: str, *, signal_number: int, saved: bool = False) -> None:
@@ -70,7 +80,7 @@ class TrainingStopped(HeadwiseError):  # noqa: N818 - being asked to stop is no 
         self.exit_status = 128 + signal_number
 
     def go_on_with(self, command: str) -> str:
-        """The same for somebody at a shell."""
+        """The same error with the command that continues the run."""
         en, zh = self.stop
         if not self.saved:
             return say(f"{en}; not saved", f"{zh}；未保存")
@@ -78,7 +88,9 @@ class TrainingStopped(HeadwiseError):  # noqa: N818 - being asked to stop is no 
 
 
 class SaidElsewhere(HeadwiseError):  # noqa: N818 - the error itself was said by another process
-    """Ends a process of a run that failed: another one has said why, and all leave with the same exit status."""
+    """Ends a process of a run after another process has reported the error, with the same exit
+    status.
+    """
 
     def __init__(self, *, exit_status: int) -> None:
         super().__init__("said by another process", "已由另一个进程说明")

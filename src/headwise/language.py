@@ -1,8 +1,8 @@
-"""Which human language messages are written in: English or Chinese.
+"""The language of messages: English or Chinese.
 
-Every sentence shown to a person is written where it is needed, in both languages side by side, as
-`say("English", "中文")`; the language of the moment decides which one is returned. It comes from `--lang`
-or, failing that, from the usual `LC_ALL`, `LC_MESSAGES` and `LANG` variables.
+Every sentence shown to a person is written where it is needed, in both languages, as
+`say("English", "中文")`; the current language decides which one is returned. It comes from
+`--lang`, else from the variables `LC_ALL`, `LC_MESSAGES` and `LANG`.
 """
 
 import os
@@ -14,7 +14,7 @@ _chosen: Language | None = None
 
 
 def language_of_environment() -> Language:
-    """Chinese when the locale variables say so, English otherwise."""
+    """Chinese if the locale variables say so, else English."""
     for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
         value = os.environ.get(variable, "")
         if value:
@@ -23,7 +23,7 @@ def language_of_environment() -> Language:
 
 
 def use_language(language: Language | None) -> None:
-    """Fix the language of messages for this process; None goes back to the environment's."""
+    """Set the language of messages for this process; None: as in the environment."""
     global _chosen
     _chosen = language
 
@@ -33,12 +33,12 @@ def current_language() -> Language:
 
 
 def say(en: str, zh: str) -> str:
-    """The sentence in the language of the moment."""
+    """The sentence in the current language."""
     return zh if current_language() == "zh" else en
 
 
 def clock(seconds: float | None) -> str:
-    """1:05 or 2:03:04; unknown is a dash."""
+    """1:05 or 2:03:04; a dash if unknown."""
     if seconds is None:
         return "–"
     minutes, rest = divmod(round(seconds), 60)

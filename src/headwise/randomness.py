@@ -1,8 +1,8 @@
-"""Randomness as a pure function of names: the same keys give the same numbers on every machine.
+"""Random generators from keys: the same key gives the same numbers on every machine.
 
-Nothing in the package reads or sets a global seed. A key is any sequence of integers and words, such as
-`(seed, "order", epoch)`; BLAKE2b turns it into the seed of a generator, so streams of different keys are
-unrelated and a run can be resumed from integers alone.
+Nothing in the package reads or sets a global seed. A key is any sequence of integers and words,
+such as `(seed, "order", epoch)`; BLAKE2b turns it into the seed of a generator. Streams of
+different keys are independent, and a run can be resumed from integers alone.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ def seed_from(*keys: int | str) -> int:
 
 
 def numpy_generator(*keys: int | str) -> np.random.Generator:
-    """A counter-based generator (Philox): its output is defined by the key, not by a platform."""
+    """A counter-based generator (Philox), whose output does not depend on the platform."""
     return np.random.Generator(np.random.Philox(seed_from(*keys)))
 
 

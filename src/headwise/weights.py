@@ -1,12 +1,13 @@
-"""Weights on disk: numbers under their names, and put back only if every one of them fits.
+"""Weights as safetensors files, loaded only if all names, shapes and types match.
 
-A weight tied under two names is stored once, under the first. Names, shapes and types are compared before the first
-number is copied, and all differences are listed, because half-loaded weights are worse than none. Files are safetensors:
-they can hold numbers and nothing else. They carry no checksum of their own; `storage` adds one. A tensor that holds NaN
-or infinity is refused wherever it is read: a model with such weights still answers, and every answer is wrong.
+A weight tied under two names is stored once, under the first. Names, shapes and types are compared
+before the first number is copied, and all differences are listed, because half-loaded weights are
+worse than none. safetensors files contain numbers only. They have no checksum of their own;
+`storage` adds one. NaN or infinity in a tensor is an error wherever it is read: a model with such
+weights would still answer, wrongly.
 
-Tested against: bit-equality after a round trip; renamed pickles, oversized headers, missing and misshapen weights;
-NaN and infinity in every type of number.
+Tested against: bit-equality after a round trip; renamed pickles, oversized headers, missing and
+misshapen weights; NaN and infinity in every number type.
 """
 
 import errno
@@ -26,11 +27,12 @@ from headwise.errors import CheckpointError
 
 Weights = Mapping[str, Tensor]
 MAX_HEADER_BYTES, MAX_HEADER_ENTRIES = 4 << 20, 1 << 18
-"""A model of 512 layers, the deepest a recipe may ask for, has 8,197 weights: with its optimiser 3 MB and 150,000 commas."""
+"""A model of 512 layers, the deepest a recipe may ask for, has 8,197 weights: with its optimiser 3
+MB and 150,000 commas."""
 
 
 def weights_of(module: nn.Module) -> dict[str, Tensor]:
-    """The module's own tensors (parameters and saved buffers), each under its first name."""
+    """The tensors of a module (parameters and saved buffers), each under its first name."""
     seen: set[int] = set()
     found: dict[str, Tensor] = {}
     for name, tensor in module.state_dict(keep_vars=True).items():
@@ -41,12 +43,12 @@ def weights_of(module: nn.Module) -> dict[str, Tensor]:
 
 
 def is_part(tensor: Tensor) -> bool:
-    """Whether the tensor is spread over processes (torch's DTensor), each of which holds a part."""
+    """Whether the tensor is sharded over processes (a DTensor of torch)."""
     return hasattr(tensor, "to_local")
 
 
 def local_part(tensor: Tensor) -> Tensor:
-    """What this process holds of a tensor: all of it, unless it is spread over processes."""
+    """The part of a tensor in this process: all of it, unless it is sharded."""
     return tensor.to_local() if is_part(tensor) else tensor  # type: ignore[attr-defined]
 
 
@@ -59,35 +61,48 @@ def load_weights(module: nn.Module, path: Path) -> None:
 
 
 def check_shapes(module: nn.Module, path: Path) -> None:
-    """Compare a module (which may be on the meta device) with a file's header alone."""
+    """Compare a module (possibly on the meta device) with the header of a file."""
     expected = {name: tuple(tensor.shape) for name, tensor in weights_of(module).items()}
     try:
         _check_header(path)
         with safe_open(path, framework="pt") as file:
-            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no mapping
+            names = file.keys()
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
     except (OSError, SafetensorError) as error:
         raise _damaged(path, error) from error
-    differences = [name for name in sorted(expected.keys() | found.keys()) if expected.get(name) != found.get(name)]
+    differences = [
+        name
+        for name in sorted(expected.keys() | found.keys())
+        if expected.get(name) != found.get(name)
+    ]
     if differences:
-        raise _unfit(path, [f"{name}: {found.get(name)} instead of {expected.get(name)}" for name in differences])
+        raise _unfit(
+            path,
+            [f"{name}: {found.get(name)} instead of {expected.get(name)}" for name in differences],
+        )
 
 
 def write_tensors(path: Path, tensors: Weights) -> None:
     path.touch()
     permissions = path.stat().st_mode
     try:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+        save_file(
+            {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path
+        )
     except SafetensorError as error:
         # safetensors hides the system's error in a text; a full disk must be known as one.
         number = errno.ENOSPC if "os error 28" in str(error) else errno.EIO
         raise OSError(number, os.strerror(number), str(path)) from error
-    path.chmod(permissions)  # safetensors lets nobody but the owner read; a model may be shared like any other file
+    path.chmod(
+        permissions
+    )  # safetensors lets nobody but the owner read; a model may be shared like any other file
 
 
 def read_tensors(path: Path, *, lowest: float = -sys.float_info.max) -> dict[str, Tensor]:
-    """All tensors of a safetensors file; the header's size is checked before anything is parsed.
+    """All tensors of a safetensors file; the size of the header is checked before it is parsed.
 
-    Every number must be finite; `lowest` is -inf for tables of log-probabilities, where log 0 has a meaning.
+    Every number must be finite; `lowest` is -inf for tables of log-probabilities, where log 0 is
+    valid.
     """
     try:
         _check_header(path)
@@ -106,13 +121,14 @@ def _check_finite(tensors: Weights, path: Path, lowest: float) -> None:
         raise CheckpointError(
             f"holds numbers that are NaN or infinite (in {listed}), but weights must be finite; "
             "use another copy or an earlier checkpoint, or train the model again",
-            f"含有 NaN 或无穷大（位于 {listed_zh}），而权重必须是有限的数；请用其他副本或更早的检查点，或重新训练",
+            f"含有 NaN 或无穷大（位于 {listed_zh}），而权重必须是有限的数；"
+            "请用其他副本或更早的检查点，或重新训练",
             file=path,
         )
 
 
 def _is_finite(tensor: Tensor, lowest: float) -> bool:
-    """The least and the largest number tell it in one pass and without a copy; both are NaN if one number is."""
+    """Minimum and maximum show it in one pass without a copy; both are NaN if one number is."""
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return True
     least, largest = (bound.item() for bound in tensor.aminmax())
@@ -122,11 +138,16 @@ def _is_finite(tensor: Tensor, lowest: float) -> bool:
 def _check_header(path: Path) -> None:
     with path.open("rb") as file:
         header_bytes = int.from_bytes(file.read(8), "little")
-        header = file.read(header_bytes) if header_bytes <= min(MAX_HEADER_BYTES, path.stat().st_size) else b""
+        header = (
+            file.read(header_bytes)
+            if header_bytes <= min(MAX_HEADER_BYTES, path.stat().st_size)
+            else b""
+        )
     # Commas bound what the parser will make: each tensor, number of a shape and remark takes one.
     if not header.startswith(b"{") or header.count(b",") > MAX_HEADER_ENTRIES:
         raise CheckpointError(
-            "is not a safetensors file (another format under this name, or damaged); use the file that was saved",
+            "is not a safetensors file (another format under this name, or damaged); use the file "
+            "that was saved",
             "不是 safetensors 文件（其他格式或已损坏）；请使用当初保存的文件",
             file=path,
         )
@@ -137,12 +158,16 @@ def _damaged(path: Path, error: Exception) -> CheckpointError:
     if isinstance(error, OSError):
         en, zh = f"cannot be read ({error.strerror})", f"无法读取（{error.strerror}）"
     return CheckpointError(
-        f"{en}; use another copy or an earlier checkpoint", f"{zh}；请用其他副本或更早的检查点", file=path
+        f"{en}; use another copy or an earlier checkpoint",
+        f"{zh}；请用其他副本或更早的检查点",
+        file=path,
     )
 
 
 def _unfit(path: Path | str | None, differences: list[str]) -> CheckpointError:
-    listed = "; ".join(differences[:12]) + (f"; and {len(differences) - 12} more" if len(differences) > 12 else "")
+    listed = "; ".join(differences[:12]) + (
+        f"; and {len(differences) - 12} more" if len(differences) > 12 else ""
+    )
     return CheckpointError(
         f"does not fit this model ({listed}); use the recipe it was trained with",
         f"与此模型不符（{listed}）；请使用训练时的配方",

@@ -44,25 +44,49 @@ CORPORA: dict[str, Callable[[int], Corpus]] = {
     "CRLF": lambda size: Corpus(text(SOURCES, "\r\n"), kept=60),
     "byte order mark": lambda size: Corpus(b"\xef\xbb\xbf" + text(SOURCES), kept=60),
     "NUL": lambda size: Corpus(with_last("a\0b"), kept=59, said="control_characters"),
-    "invalid UTF-8": lambda size: Corpus(text(SOURCES[:-1]) + b"caf\xe9 au lait\n", said=":60: byte"),
-    "lone surrogate": lambda size: Corpus(text(SOURCES[:-1]) + b"a \xed\xa0\x80 b\n", said=":60: byte"),
-    "UTF-16": lambda size: Corpus(text(SOURCES, encoding="utf-16"), said="looks like UTF-16"),
-    "a line of a million characters": lambda size: Corpus(with_last("x" * 1_000_000), kept=59, said="long_line"),
-    "blank lines without end": lambda size: Corpus(
-        text(SOURCES) + b"\n" * 10**size, text(TARGETS) + b"\n" * 10**size, kept=60, said=f'"empty": {10**size}'
+    "invalid UTF-8": lambda size: Corpus(
+        text(SOURCES[:-1]) + b"caf\xe9 au lait\n", said=":60: byte"
     ),
-    "duplicates": lambda size: Corpus(text(SOURCES * 3), text(TARGETS * 3), kept=60, said='"duplicate": 120'),
+    "lone surrogate": lambda size: Corpus(
+        text(SOURCES[:-1]) + b"a \xed\xa0\x80 b\n", said=":60: byte"
+    ),
+    "UTF-16": lambda size: Corpus(text(SOURCES, encoding="utf-16"), said="looks like UTF-16"),
+    "a line of a million characters": lambda size: Corpus(
+        with_last("x" * 1_000_000), kept=59, said="long_line"
+    ),
+    "blank lines without end": lambda size: Corpus(
+        text(SOURCES) + b"\n" * 10**size,
+        text(TARGETS) + b"\n" * 10**size,
+        kept=60,
+        said=f'"empty": {10**size}',
+    ),
+    "duplicates": lambda size: Corpus(
+        text(SOURCES * 3), text(TARGETS * 3), kept=60, said='"duplicate": 120'
+    ),
     "no end of line at the end": lambda size: Corpus(text(SOURCES)[:-1], kept=60),
     "right-to-left marks": lambda size: Corpus(with_last("the \u202eelttil\u202c cat"), kept=60),
-    "line separators inside": lambda size: Corpus(with_last("a\u2028b\x85c\x0bd"), kept=59, said="control_characters"),
-    "combining marks without end": lambda size: Corpus(with_last("e" + "\u0301" * 2000), kept=59, said="dropped"),
+    "line separators inside": lambda size: Corpus(
+        with_last("a\u2028b\x85c\x0bd"), kept=59, said="control_characters"
+    ),
+    "combining marks without end": lambda size: Corpus(
+        with_last("e" + "\u0301" * 2000), kept=59, said="dropped"
+    ),
     "gzip cut short": lambda size: Corpus(
-        gzip.compress(text(SOURCES))[:-9], gzip.compress(text(TARGETS)), said="damaged or cut short", suffix=".gz"
+        gzip.compress(text(SOURCES))[:-9],
+        gzip.compress(text(TARGETS)),
+        said="damaged or cut short",
+        suffix=".gz",
     ),
     "gzip bomb": lambda size: Corpus(
-        gzip.compress(ZEROS) * BOMB_MEGABYTES[size], gzip.compress(text(TARGETS)), said="lines", suffix=".gz"
+        gzip.compress(ZEROS) * BOMB_MEGABYTES[size],
+        gzip.compress(text(TARGETS)),
+        said="lines",
+        suffix=".gz",
     ),
     "xz bomb": lambda size: Corpus(
-        lzma.compress(ZEROS) * BOMB_MEGABYTES[size], lzma.compress(text(TARGETS)), said="lines", suffix=".xz"
+        lzma.compress(ZEROS) * BOMB_MEGABYTES[size],
+        lzma.compress(text(TARGETS)),
+        said="lines",
+        suffix=".xz",
     ),
 }

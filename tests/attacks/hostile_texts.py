@@ -38,9 +38,45 @@ MARKS = (
     "%s",
     "{}",
 )
-INVISIBLE = ("\u200b", "\u200d", "\u2060", "\ufeff", "\u202e", "\u2066", "\u00ad", "\u180e", "\U000e0041", "\ufe0f")
-SPACES = (" ", "  ", "\u00a0", "\u3000", "\u2009", "\t", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\r")
-CONTROLS = ("\x00", "\x01", "\x07", "\x08", "\x1b[31m", "\x1a", "\x7f", "\x9b", "\ufffe", "\uffff", "\U0010ffff")
+INVISIBLE = (
+    "\u200b",
+    "\u200d",
+    "\u2060",
+    "\ufeff",
+    "\u202e",
+    "\u2066",
+    "\u00ad",
+    "\u180e",
+    "\U000e0041",
+    "\ufe0f",
+)
+SPACES = (
+    " ",
+    "  ",
+    "\u00a0",
+    "\u3000",
+    "\u2009",
+    "\t",
+    "\u2028",
+    "\u2029",
+    "\x85",
+    "\x0b",
+    "\x0c",
+    "\r",
+)
+CONTROLS = (
+    "\x00",
+    "\x01",
+    "\x07",
+    "\x08",
+    "\x1b[31m",
+    "\x1a",
+    "\x7f",
+    "\x9b",
+    "\ufffe",
+    "\uffff",
+    "\U0010ffff",
+)
 RUNS: tuple[Callable[[int], str], ...] = (
     lambda n: "a" * n,
     lambda n: "e" + "\u0301" * n,
@@ -54,7 +90,15 @@ RUNS: tuple[Callable[[int], str], ...] = (
     lambda n: " " * n,
     lambda n: "İß" * (n // 2),
 )
-NO_TEXT = (b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf", b"\xfe\xfe", b"\xe4\xb8")
+NO_TEXT = (
+    b"\xff",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xc0\xaf",
+    b"\xfe\xfe",
+    b"\xe4\xb8",
+)
 
 
 def draw_line(draw: random.Random, *, longest: int) -> str:
@@ -88,6 +132,12 @@ def draw_file(draw: random.Random, *, lines: int, longest: int) -> bytes:
 
 def _any_character(draw: random.Random) -> str:
     while True:
-        number = draw.choice((draw.randint(0x20, 0x2FF), draw.randint(0x300, 0xFFFF), draw.randint(0x10000, 0x10FFFF)))
+        number = draw.choice(
+            (
+                draw.randint(0x20, 0x2FF),
+                draw.randint(0x300, 0xFFFF),
+                draw.randint(0x10000, 0x10FFFF),
+            )
+        )
         if not 0xD800 <= number <= 0xDFFF:
             return chr(number)

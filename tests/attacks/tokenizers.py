@@ -24,7 +24,9 @@ def empty_pieces(place: Path) -> None:
 
 
 def as_many_pieces_as_fit(place: Path) -> None:
-    (place / "pieces.model").write_bytes(UNKNOWN + message(PIECE, message(PIECE, b"a")) * (31 * MIB // 5))
+    (place / "pieces.model").write_bytes(
+        UNKNOWN + message(PIECE, message(PIECE, b"a")) * (31 * MIB // 5)
+    )
 
 
 def self_tests(place: Path) -> None:
@@ -61,7 +63,9 @@ def group(place: Path) -> None:
 def lists_for_words(place: Path) -> None:
     """Twenty million empty lists as the words of a vocabulary."""
     (place / "pieces.json").unlink()
-    (place / "vocabulary.json").write_bytes(b'{"kind": "words", "entries": [' + b"[]," * 20_000_000 + b"[]]}")
+    (place / "vocabulary.json").write_bytes(
+        b'{"kind": "words", "entries": [' + b"[]," * 20_000_000 + b"[]]}"
+    )
 
 
 def probes_of_nothing(place: Path) -> None:

@@ -41,7 +41,10 @@ def renamed_torch_archive(path: Path) -> None:
 def zip_bomb(path: Path) -> None:
     """64 MB of zeros in 64 kB."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("zeros", "w") as member:
+    with (
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("zeros", "w") as member,
+    ):
         for _ in range(64):
             member.write(bytes(MIB))
     path.write_bytes(buffer.getvalue())
@@ -73,7 +76,9 @@ def claimed_tensor(path: Path) -> None:
 
 def overflowing_shape(path: Path) -> None:
     """A shape whose product is 2⁶⁴, which is 0 in 64 bits."""
-    path.write_bytes(with_header(json.dumps({"output.weight": entry([1 << 32, 1 << 32], 0)}).encode()))
+    path.write_bytes(
+        with_header(json.dumps({"output.weight": entry([1 << 32, 1 << 32], 0)}).encode())
+    )
 
 
 def overlapping_tensors(path: Path) -> None:
@@ -87,7 +92,9 @@ def deep_header(path: Path) -> None:
 
 def many_tensors(path: Path, num_bytes: int = 15 * MIB) -> None:
     """As many tensors of nothing as the header holds; with the size that may be, hundreds of bytes of memory for each."""
-    pieces = b",".join(b'"%x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}' % n for n in range(num_bytes // 56))
+    pieces = b",".join(
+        b'"%x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}' % n for n in range(num_bytes // 56)
+    )
     path.write_bytes(with_header(b"{" + pieces + b"}"))
 
 
@@ -97,7 +104,11 @@ def allowed_tensors(path: Path) -> None:
 
 def long_shape(path: Path) -> None:
     """One tensor of seven million dimensions."""
-    path.write_bytes(with_header(b'{"a":{"dtype":"U8","shape":[' + b"1," * 7_000_000 + b'0],"data_offsets":[0,0]}}'))
+    path.write_bytes(
+        with_header(
+            b'{"a":{"dtype":"U8","shape":[' + b"1," * 7_000_000 + b'0],"data_offsets":[0,0]}}'
+        )
+    )
 
 
 def many_remarks(path: Path) -> None:

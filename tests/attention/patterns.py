@@ -1,13 +1,14 @@
 """Who may look at whom, written out with loops over one sentence: slow, dense, and plain to read.
 
-Places are counted from the beginning of the sentence: filling before it stands at −1, −2 …, filling behind it at its length and on.
+Places are counted from the beginning of the sentence: padding before it stands at −1, −2 …, padding
+behind it at its length and on.
 """
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from headwise.attention.bigbird import BigBirdAttention
+from headwise.attention.kernels.bigbird import BigBirdAttention
 
 Table = Bool[Tensor, "query key"]
 
@@ -28,7 +29,9 @@ def longformer_table(
     return torch.tensor([[may_look(i, j) for j in places] for i in places])
 
 
-def bigbird_table(length: int, kernel: BigBirdAttention, *, before: int = 0, behind: int = 0) -> Table:
+def bigbird_table(
+    length: int, kernel: BigBirdAttention, *, before: int = 0, behind: int = 0
+) -> Table:
     num_blocks = -(-length // kernel.block)
     first, last = -(-kernel.num_global_blocks // 2), kernel.num_global_blocks // 2
     ends = {*range(first), *range(num_blocks - last, num_blocks)}
@@ -40,7 +43,10 @@ def bigbird_table(length: int, kernel: BigBirdAttention, *, before: int = 0, beh
 
     def may_look(i: int, j: int) -> bool:
         b, c = i // kernel.block, j // kernel.block
-        near, by_chance = abs(b - c) <= kernel.num_window_blocks // 2, 0 <= i < length and c in chance[b]
+        near, by_chance = (
+            abs(b - c) <= kernel.num_window_blocks // 2,
+            0 <= i < length and c in chance[b],
+        )
         return near or by_chance or is_global(i) or is_global(j)
 
     places = range(-before, length + behind)

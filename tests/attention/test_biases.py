@@ -13,7 +13,12 @@ def test_distances_worked_by_hand() -> None:
 
 def test_single_pairs_are_those_of_the_table() -> None:
     bias = DistanceBias(torch.arange(15.0).view(3, 5), first=-2, offset=1)
-    batch, head, query, key = torch.tensor(0), torch.arange(3)[:, None, None], torch.arange(7)[:, None], torch.arange(5)
+    batch, head, query, key = (
+        torch.tensor(0),
+        torch.arange(3)[:, None, None],
+        torch.arange(7)[:, None],
+        torch.arange(5),
+    )
     assert bias.at(batch, head, query, key).equal(bias.dense(7, 5)[0])
 
 

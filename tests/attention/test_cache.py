@@ -43,7 +43,10 @@ def test_rows_follow_a_reorder_again_and_again(generator: torch.Generator) -> No
     for _ in range(MAX_LENGTH):
         k, v = draw(1, generator)
         keys, values = cache.append(k, v)
-        expected_k, expected_v = torch.cat([expected_k, k], dim=2), torch.cat([expected_v, v], dim=2)
+        expected_k, expected_v = (
+            torch.cat([expected_k, k], dim=2),
+            torch.cat([expected_v, v], dim=2),
+        )
         assert keys.equal(expected_k)
         assert values.equal(expected_v)
         index = torch.randint(0, ROWS, (ROWS,), generator=generator)
@@ -81,5 +84,7 @@ def test_steady_reorders_use_two_buffers_and_no_more(generator: torch.Generator)
 def test_no_room_is_an_error_and_not_a_silent_loss(generator: torch.Generator) -> None:
     cache = make()
     cache.append(*draw(MAX_LENGTH, generator))
-    with pytest.raises(UsageError, match="room for 7 positions and 8 are needed; start with a larger max_length"):
+    with pytest.raises(
+        UsageError, match="room for 7 positions and 8 are needed; start with a larger max_length"
+    ):
         cache.append(*draw(1, generator))

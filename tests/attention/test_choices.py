@@ -6,17 +6,19 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from headwise.attention.choices import AttentionSettings, Full, build_attention
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
+from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.local_position import PredictiveWindow
 from headwise.attention.normalizers import Entmax
-from headwise.attention.scored import ScoredAttention
-from headwise.attention.scores import AdditiveScore
+from headwise.attention.scores.additive import AdditiveScore
 from headwise.errors import SettingsError
 from headwise.settings import check_settings
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("full", FullAttention(0.25)), ("fused", FusedAttention(0.25))])
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("full", FullAttention(0.25)), ("fused", FusedAttention(0.25))]
+)
 def test_builds_what_is_named(kind: str, expected: object) -> None:
     settings = TypeAdapter(AttentionSettings).validate_python({"kind": kind})
     layer = build_attention(settings, dim=6, num_heads=2, dropout_rate=0.25, role="encoder")
@@ -34,7 +36,9 @@ def test_every_whole_number_has_an_end() -> None:
 
 
 def test_unknown_kinds_are_refused() -> None:
-    with pytest.raises(ValidationError, match="does not match any of the expected tags: 'full', 'fused'"):
+    with pytest.raises(
+        ValidationError, match="does not match any of the expected tags: 'full', 'fused'"
+    ):
         TypeAdapter(AttentionSettings).validate_python({"kind": "magic"})
 
 
@@ -44,7 +48,9 @@ def test_the_three_steps_can_be_exchanged() -> None:
         "weights": {"kind": "entmax"},
         "window": {"kind": "local_p", "half_width": 3},
     }
-    layer = build_attention(check_settings(Full, data), dim=6, num_heads=2, dropout_rate=0.25, role="cross")
+    layer = build_attention(
+        check_settings(Full, data), dim=6, num_heads=2, dropout_rate=0.25, role="cross"
+    )
     assert isinstance(layer.kernel, ScoredAttention)
     assert isinstance(layer.kernel.score, AdditiveScore)
     assert isinstance(layer.kernel.window, PredictiveWindow)
@@ -56,7 +62,10 @@ def test_the_three_steps_can_be_exchanged() -> None:
 @pytest.mark.parametrize("role", ["encoder", "decoder"])
 def test_windows_over_the_source_stand_in_cross_attention_only(role: Any) -> None:
     settings = check_settings(Full, {"window": {"kind": "local_m"}})
-    with pytest.raises(SettingsError, match=rf"local_m was given to the {role}.*cross_attention.*kind=window"):
+    with pytest.raises(
+        SettingsError,
+        match=rf"model.{role}.attention, but its window.kind=local_m .*decoder.cross_attention instead",
+    ):
         build_attention(settings, dim=6, num_heads=2, dropout_rate=0.0, role=role)
 
 
@@ -65,11 +74,21 @@ def test_windows_over_the_source_stand_in_cross_attention_only(role: Any) -> Non
     [
         ("score", {"kind": "gaussian", "width": 1e-30}, "score.width: must be at least 1e-06"),
         ("score", {"kind": "cosine", "scale": 1e-30}, "score.scale: must be at least 1e-06"),
-        ("weights", {"kind": "hard", "temperature": 1e-300}, "weights.temperature: must be at least 1e-06"),
-        ("window", {"kind": "local_p", "deviation": 1e-300}, "window.deviation: must be at least 1e-06"),
+        (
+            "weights",
+            {"kind": "hard", "temperature": 1e-300},
+            "weights.temperature: must be at least 1e-06",
+        ),
+        (
+            "window",
+            {"kind": "local_p", "deviation": 1e-300},
+            "window.deviation: must be at least 1e-06",
+        ),
     ],
 )
-def test_numbers_that_vanish_in_float32_are_refused(path: str, value: dict[str, Any], bound: str) -> None:
+def test_numbers_that_vanish_in_float32_are_refused(
+    path: str, value: dict[str, Any], bound: str
+) -> None:
     """Their squares or inverses would be 0 or infinite, and weights no numbers."""
     with pytest.raises(SettingsError, match=bound):
         check_settings(Full, {path: value})

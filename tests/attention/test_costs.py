@@ -17,7 +17,9 @@ def make(role: str = "encoder", **settings) -> MultiHeadAttention:
 
 
 def kernel_only(layer: MultiHeadAttention, length: int, *, is_causal: bool = False) -> int:
-    linear = sum(2 * part.weight.numel() for part in layer.modules() if isinstance(part, torch.nn.Linear))
+    linear = sum(
+        2 * part.weight.numel() for part in layer.modules() if isinstance(part, torch.nn.Linear)
+    )
     return count_products(layer, length, is_causal=is_causal) - length * linear
 
 
@@ -47,26 +49,34 @@ def test_another_score_costs_its_own_products() -> None:
 
 
 def test_a_window_fetches_blocks() -> None:
-    # Blocks of 16 queries; 10 before and 10 after them reach into ceil(20 / 16) + 1 = 3 blocks of keys. 100 tokens are 7 blocks.
+    # Blocks of 16 queries; 10 before and 10 after them reach into ceil(20 / 16) + 1 = 3 blocks of
+    # keys. 100 tokens are 7 blocks.
     assert kernel_only(make(kind="window", left=10, right=10), 100) == 7 * 4 * 16 * 48 * DIM
     # Causally only the 10 before: two blocks.
-    assert kernel_only(make("decoder", kind="window", left=10, right=10), 100, is_causal=True) == 7 * 4 * 16 * 32 * DIM
+    assert (
+        kernel_only(make("decoder", kind="window", left=10, right=10), 100, is_causal=True)
+        == 7 * 4 * 16 * 32 * DIM
+    )
     # Rows no longer than that are looked at whole.
     assert kernel_only(make(kind="window", left=10, right=10), 32) == 4 * 32 * 32 * DIM
 
 
 def test_longformer_also_pays_for_global_tokens() -> None:
-    # Near: 7 blocks of 16, three blocks of keys and one global key, filled up to eight. Far: in each block of keys up to 16 sentences may begin,
-    # and one may reach into it from before, filled up to 24. The second set of projections is linear and counted apart.
+    # Near: 7 blocks of 16, three blocks of keys and one global key, filled up to eight. Far: in
+    # each block of keys up to 16 sentences may begin, and one may reach into it from before, filled
+    # up to 24. The second set of projections is linear and counted apart.
     near, far = 7 * 4 * 16 * (48 + 8) * DIM, 7 * 4 * 24 * 16 * DIM
     assert kernel_only(make(kind="longformer", width=20), 100) == near + far
-    assert kernel_only(make(kind="longformer", width=20, num_global=0), 100) == 7 * 4 * 16 * 48 * DIM
+    assert (
+        kernel_only(make(kind="longformer", width=20, num_global=0), 100) == 7 * 4 * 16 * 48 * DIM
+    )
 
 
 def test_bigbird_also_pays_for_global_and_random_blocks() -> None:
-    # Blocks of 4, one neighbour each way out of step by up to 3: ceil(14 / 4) + 1 = 5 blocks of band, one first and one last block, random
-    # ones of three places (a block of queries touches at most three blocks of sentences). Far: of each block of keys, the first and last
-    # block of its sentence and the three around. Both are filled up to whole eights.
+    # Blocks of 4, one neighbour each way out of step by up to 3: ceil(14 / 4) + 1 = 5 blocks of
+    # band, one first and one last block, random ones of three places (a block of queries touches at
+    # most three blocks of sentences). Far: of each block of keys, the first and last block of its
+    # sentence and the three around. Both are filled up to whole eights.
     layer = make(kind="bigbird", block=4, num_random_blocks=2)
     near, far = 25 * 4 * 4 * (20 + 4 + 4 + 3 * 2 * 4 + 4) * DIM, 25 * 4 * 4 * (4 + 4 + 12 + 4) * DIM
     assert kernel_only(layer, 100) == near + far
@@ -80,7 +90,8 @@ def test_features_cost_the_same_for_every_token(kind: str, num_features: int) ->
     making = 2 * 2 * num_features * HEAD_DIM if kind == "performer" else 0
     # Short rows: the masked table, n² products of features and n² of values.
     assert kernel_only(layer, 50) == HEADS * 50 * (making + 2 * 50 * (num_features + width))
-    # Long rows, 5 chunks: inside a chunk the same; over borders a sum is made and read for each of two directions, and carried by 5 × 5.
+    # Long rows, 5 chunks: inside a chunk the same; over borders a sum is made and read for each of
+    # two directions, and carried by 5 × 5.
     inside, sums = 2 * chunk * (num_features + width), 2 * 4 * num_features * width
     carried = 2 * 2 * 5 * 5 * num_features * width
     assert kernel_only(layer, 5 * chunk) == HEADS * (5 * chunk * (making + inside + sums) + carried)
@@ -95,7 +106,9 @@ def test_reformer_hashes_and_looks_into_three_blocks_in_every_round() -> None:
     looking = 2 * 20 * 4 * 5 * 15 * DIM
     assert kernel_only(layer, 100) == hashing + looking
     causal = kernel_only(
-        make("decoder", kind="reformer", num_buckets=8, num_rounds=2, bucket_size=5), 100, is_causal=True
+        make("decoder", kind="reformer", num_buckets=8, num_rounds=2, bucket_size=5),
+        100,
+        is_causal=True,
     )
     assert causal == hashing + looking * 2 // 3
 

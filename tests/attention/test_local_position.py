@@ -1,4 +1,5 @@
-"""Luong's windows against loops over single pairs; places inside packed rows; what passes a gradient."""
+"""Luong's windows against loops over single pairs; places inside packed rows; what passes a
+gradient."""
 
 import math
 
@@ -6,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.local_position import MonotonicWindow, Places, PredictiveWindow, find_places
 from headwise.attention.masks import Mask, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.attention.scored import ScoredAttention
-from headwise.attention.scores import scaled_dot_scores
+from headwise.attention.scores.dot import scaled_dot_scores
 from headwise.randomness import torch_generator
 
 BATCH, HEADS, QUERIES, KEYS, DIM = 2, 3, 5, 7, 11
@@ -46,10 +47,16 @@ def test_local_m_looks_around_its_own_place_and_at_the_end_once_past_it() -> Non
 
 
 def test_local_p_is_the_formula_and_is_not_renormalised() -> None:
-    window, q, k = predictive(), draw(BATCH, HEADS, QUERIES, DIM), draw(BATCH, HEADS, KEYS, DIM, key="k")
+    window, q, k = (
+        predictive(),
+        draw(BATCH, HEADS, QUERIES, DIM),
+        draw(BATCH, HEADS, KEYS, DIM, key="k"),
+    )
     lengths = (7, 5)
     real = torch.arange(KEYS) < torch.tensor(lengths)[:, None]
-    weights = ScoredAttention(scaled_dot_scores, window=window).weights(q, k, padding(real)).detach()
+    weights = (
+        ScoredAttention(scaled_dot_scores, window=window).weights(q, k, padding(real)).detach()
+    )
     hidden, vote = window.place_hidden.detach(), window.place_vote[0].detach()
     for batch, length in enumerate(lengths):
         for head in range(HEADS):
@@ -57,11 +64,19 @@ def test_local_p_is_the_formula_and_is_not_renormalised() -> None:
                 x = q[batch, head, query]
                 centre = length / (1 + math.exp(-float(vote @ (hidden @ x).tanh())))
                 near = [key for key in range(length) if abs(key - centre) <= 2]
-                soft = torch.stack([x @ k[batch, head, key] / math.sqrt(DIM) for key in near]).softmax(0).tolist()
+                soft = (
+                    torch.stack([x @ k[batch, head, key] / math.sqrt(DIM) for key in near])
+                    .softmax(0)
+                    .tolist()
+                )
                 expected = [0.0] * KEYS
                 for key, share in zip(near, soft, strict=True):
-                    expected[key] = share * math.exp(-((key - centre) ** 2) / (2 * 1.0**2))  # σ = D/2 = 1
-                torch.testing.assert_close(weights[batch, head, query], torch.tensor(expected).double())
+                    expected[key] = share * math.exp(
+                        -((key - centre) ** 2) / (2 * 1.0**2)
+                    )  # σ = D/2 = 1
+                torch.testing.assert_close(
+                    weights[batch, head, query], torch.tensor(expected).double()
+                )
     assert (weights.sum(-1) < 1).all()
 
 
@@ -70,16 +85,24 @@ def test_the_centre_learns() -> None:
     kernel = ScoredAttention(scaled_dot_scores, window=window)
     q, k, v = (draw(1, 2, 5, DIM, key=key) for key in "qkv")
     kernel(q, k, v, Mask()).square().sum().backward()
-    assert all(parameter.grad is not None and parameter.grad.abs().max() > 0 for parameter in window.parameters())
+    assert all(
+        parameter.grad is not None and parameter.grad.abs().max() > 0
+        for parameter in window.parameters()
+    )
     leaves = [x[:, :, :3].clone().requires_grad_() for x in (q, k, v)]
     assert torch.autograd.gradcheck(lambda *x: kernel(*x, Mask()), leaves)
 
 
-@pytest.mark.parametrize("window", [MonotonicWindow(100), predictive(100, 1e12)], ids=["local_m", "local_p"])
+@pytest.mark.parametrize(
+    "window", [MonotonicWindow(100), predictive(100, 1e12)], ids=["local_m", "local_p"]
+)
 def test_a_window_that_holds_everything_is_attention_over_everything(
     window: MonotonicWindow | PredictiveWindow,
 ) -> None:
-    q, k, v = draw(BATCH, HEADS, QUERIES, DIM), *(draw(BATCH, HEADS, KEYS, DIM, key=key) for key in "kv")
+    q, k, v = (
+        draw(BATCH, HEADS, QUERIES, DIM),
+        *(draw(BATCH, HEADS, KEYS, DIM, key=key) for key in "kv"),
+    )
     torch.testing.assert_close(
         ScoredAttention(scaled_dot_scores, window=window)(q, k, v, Mask()),
         FullAttention()(q, k, v, Mask()),
@@ -96,8 +119,12 @@ def test_hypotheses_of_a_step_all_stand_at_its_time() -> None:
     x, memory = draw(1, 3, HEADS * DIM), draw(1, KEYS, HEADS * DIM, key="memory")
     kept = layer.keys_values(memory)
     weights = layer.weights_over(x, kept, Mask(), time=4)
-    assert [weights[0, 0, 0, key].item() > 0 for key in range(KEYS)] == [key in (3, 4, 5) for key in range(KEYS)]
-    whole = layer(torch.cat([draw(1, 4, HEADS * DIM, key="before"), x[:, 1:2]], dim=1), memory, Mask())
+    assert [weights[0, 0, 0, key].item() > 0 for key in range(KEYS)] == [
+        key in (3, 4, 5) for key in range(KEYS)
+    ]
+    whole = layer(
+        torch.cat([draw(1, 4, HEADS * DIM, key="before"), x[:, 1:2]], dim=1), memory, Mask()
+    )
     torch.testing.assert_close(layer.attend(x, kept, Mask(), time=4)[:, 1], whole[:, 4])
 
 

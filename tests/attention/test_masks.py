@@ -2,7 +2,16 @@
 
 import torch
 
-from headwise.attention.masks import Causal, Explicit, causal, everything, explicit, padding, segments, window
+from headwise.attention.masks import (
+    Causal,
+    Explicit,
+    causal,
+    everything,
+    explicit,
+    padding,
+    segments,
+    window,
+)
 from headwise.randomness import torch_generator
 
 CPU = torch.device("cpu")
@@ -68,7 +77,10 @@ def test_a_resolved_mask_is_one_table_unless_the_structure_is_worth_keeping() ->
 
 
 def test_single_pairs_are_those_of_the_table() -> None:
-    numbers, other = torch.tensor([[1, 1, 2, 0], [1, 2, 2, 2]]), torch.tensor([[2, 1, 0], [0, 2, 1]])
+    numbers, other = (
+        torch.tensor([[1, 1, 2, 0], [1, 2, 2, 2]]),
+        torch.tensor([[2, 1, 0], [0, 2, 1]]),
+    )
     generator = torch_generator("pairs")
     masks = [
         causal(1),
@@ -78,7 +90,10 @@ def test_single_pairs_are_those_of_the_table() -> None:
         explicit(torch.rand(2, 1, 4, 3, generator=generator) < 0.5),
         explicit(torch.rand(1, 5, 1, 3, generator=generator) < 0.5),
     ]
-    every = [torch.arange(n).view([-1 if i == axis else 1 for i in range(4)]) for axis, n in enumerate((2, 5, 4, 3))]
+    every = [
+        torch.arange(n).view([-1 if i == axis else 1 for i in range(4)])
+        for axis, n in enumerate((2, 5, 4, 3))
+    ]
     for mask in (*masks, masks[0] & masks[3] & masks[4]):
         pairs = mask.at(*every)
         assert pairs is not None

@@ -1,12 +1,13 @@
-"""Multi-head attention against torch.nn.MultiheadAttention with the same weights, and its ways of being called."""
+"""Multi-head attention against torch.nn.MultiheadAttention with the same weights, and its ways of
+being called."""
 
 import pytest
 import torch
 from torch import nn
 
 from headwise.attention.cache import KeyValueCache
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask, causal, padding
 from headwise.attention.multi_head import Kernel, MultiHeadAttention
 
@@ -24,7 +25,9 @@ def peer_of(ours: MultiHeadAttention) -> nn.MultiheadAttention:
 
 
 @pytest.mark.parametrize("kernel", [FullAttention(), FusedAttention()], ids=["full", "fused"])
-def test_equals_torch_outputs_weights_and_gradients(kernel: Kernel, generator: torch.Generator) -> None:
+def test_equals_torch_outputs_weights_and_gradients(
+    kernel: Kernel, generator: torch.Generator
+) -> None:
     ours = MultiHeadAttention(DIM, HEADS, kernel)
     for parameter in ours.parameters():
         nn.init.normal_(parameter, std=0.5, generator=generator)
@@ -37,12 +40,17 @@ def test_equals_torch_outputs_weights_and_gradients(kernel: Kernel, generator: t
     output = ours(x, memory, padding(real))
     expected, weights = peer(x, memory, memory, key_padding_mask=~real, average_attn_weights=False)
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(ours.weights(x, memory, padding(real)), weights, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        ours.weights(x, memory, padding(real)), weights, atol=1e-5, rtol=1e-5
+    )
     for result in (output, expected):
         result.square().sum().backward()
     theirs = peer.in_proj_weight.grad
     torch.testing.assert_close(
-        torch.cat([ours.query.weight.grad, ours.key_value.weight.grad]), theirs, rtol=1e-4, atol=1e-4
+        torch.cat([ours.query.weight.grad, ours.key_value.weight.grad]),
+        theirs,
+        rtol=1e-4,
+        atol=1e-4,
     )
 
 
@@ -62,9 +70,13 @@ def test_steps_equal_the_whole(generator: torch.Generator) -> None:
     layer = MultiHeadAttention(DIM, HEADS, FusedAttention())
     x = torch.randn(BATCH, KEYS, DIM, generator=generator)
     with torch.no_grad():
-        cache = KeyValueCache.empty(max_length=KEYS, num_rows=BATCH, num_heads=HEADS, head_dim=DIM // HEADS, like=x)
+        cache = KeyValueCache.empty(
+            max_length=KEYS, num_rows=BATCH, num_heads=HEADS, head_dim=DIM // HEADS, like=x
+        )
         steps = [layer.step(x[:, time : time + 1], cache) for time in range(KEYS)]
-        torch.testing.assert_close(torch.cat(steps, dim=1), layer(x, x, causal()), atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(
+            torch.cat(steps, dim=1), layer(x, x, causal()), atol=1e-6, rtol=1e-5
+        )
 
 
 def test_bias_is_an_option() -> None:

@@ -1,10 +1,18 @@
-"""Weights against bisection in double precision, against softmax, by finite differences; hidden keys get exactly nothing."""
+"""Weights against bisection in double precision, against softmax, by finite differences; hidden
+keys get exactly nothing."""
 
 import pytest
 import torch
 from torch import Tensor
 
-from headwise.attention.normalizers import Entmax, Hard, Normalizer, Softmax, Sparsemax, masked_softmax
+from headwise.attention.normalizers import (
+    Entmax,
+    Hard,
+    Normalizer,
+    Softmax,
+    Sparsemax,
+    masked_softmax,
+)
 from headwise.randomness import torch_generator
 
 ALL: dict[str, Normalizer] = {
@@ -17,11 +25,14 @@ ALL: dict[str, Normalizer] = {
 
 
 def draw(*shape: int, scale: float = 2.0) -> Tensor:
-    return scale * torch.randn(shape, generator=torch_generator("normalizers", *shape), dtype=torch.float64)
+    return scale * torch.randn(
+        shape, generator=torch_generator("normalizers", *shape), dtype=torch.float64
+    )
 
 
 def bisect(scores: Tensor, alpha: float) -> Tensor:
-    """max((α−1) s − τ, 0)^(1/(α−1)) with τ such that they sum to one, found by halving an interval that holds it."""
+    """max((α−1) s − τ, 0)^(1/(α−1)) with τ such that they sum to one, found by halving an interval
+    that holds it."""
     z = (alpha - 1) * scores
     low, high = z.amax(-1, keepdim=True) - 1, z.amax(-1, keepdim=True)
     for _ in range(200):
@@ -42,16 +53,23 @@ def test_equals_bisection(name: str, alpha: float, num_keys: int, scale: float) 
 
 
 def test_sparse_weights_worked_by_hand() -> None:
-    """Scores 1, 0.6, −1. sparsemax: τ = (1.6 − 1)/2 = 0.3. entmax: halves .5, .3, −.5; two keys: mean .4, spread .02, τ = .4 − √.49 = −.3."""
+    """Scores 1, 0.6, −1. sparsemax: τ = (1.6 − 1)/2 = 0.3. entmax: halves .5, .3, −.5; two keys:
+    mean .4, spread .02, τ = .4 − √.49 = −.3."""
     scores = torch.tensor([[[[1.0, 0.6, -1.0]]]], dtype=torch.float64)
-    torch.testing.assert_close(Sparsemax()(scores, None)[0, 0, 0], torch.tensor([0.7, 0.3, 0.0]).double())
-    torch.testing.assert_close(Entmax()(scores, None)[0, 0, 0], torch.tensor([0.64, 0.36, 0.0]).double())
+    torch.testing.assert_close(
+        Sparsemax()(scores, None)[0, 0, 0], torch.tensor([0.7, 0.3, 0.0]).double()
+    )
+    torch.testing.assert_close(
+        Entmax()(scores, None)[0, 0, 0], torch.tensor([0.64, 0.36, 0.0]).double()
+    )
 
 
 def test_ties_share() -> None:
     scores = torch.tensor([[[[2.0, 2.0, 2.0, -5.0]]]])
     for name in ("sparsemax", "entmax"):
-        torch.testing.assert_close(ALL[name](scores, None)[0, 0, 0], torch.tensor([1 / 3, 1 / 3, 1 / 3, 0.0]))
+        torch.testing.assert_close(
+            ALL[name](scores, None)[0, 0, 0], torch.tensor([1 / 3, 1 / 3, 1 / 3, 0.0])
+        )
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -83,7 +101,9 @@ def test_gradients_hold(name: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_extremes_stay_finite(name: str, dtype: torch.dtype) -> None:
     largest = torch.finfo(dtype).max / 4
-    scores = torch.tensor([[[[largest, -largest, 0.0], [0.0, 0.0, 0.0], [-largest] * 3]]], dtype=dtype).requires_grad_()
+    scores = torch.tensor(
+        [[[[largest, -largest, 0.0], [0.0, 0.0, 0.0], [-largest] * 3]]], dtype=dtype
+    ).requires_grad_()
     weights = ALL[name](scores, torch.tensor([True, True, False])[None, None, None], training=True)
     assert weights.dtype == dtype
     assert weights[..., 2].eq(0).all()

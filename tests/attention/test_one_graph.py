@@ -1,4 +1,5 @@
-"""Kernels in linear time are one graph for the compiler, gradient included: no shape and no branch depends on data."""
+"""Kernels in linear time are one graph for the compiler, gradient included: no shape and no branch
+depends on data."""
 
 import subprocess
 import sys

@@ -1,4 +1,5 @@
-"""Scores against their formulas, pair by pair; finite differences; what must be equal to what; limits."""
+"""Scores against their formulas, pair by pair; finite differences; what must be equal to what;
+limits."""
 
 import math
 
@@ -6,14 +7,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headwise.attention import scores as scores_module
 from headwise.attention.choices import Full
+from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.masks import Mask
 from headwise.attention.score_choices import GaussianSettings, build_score
-from headwise.attention.scored import Score, ScoredAttention
-from headwise.attention.scores import AdditiveScore, BilinearScore, ConcatScore, LocationScore, scaled_dot_scores
-from headwise.blocks.initialization import initialize
+from headwise.attention.scores import comparison, gaussian
+from headwise.attention.scores.additive import AdditiveScore
+from headwise.attention.scores.bilinear import BilinearScore
+from headwise.attention.scores.comparison import Score
+from headwise.attention.scores.concat import ConcatScore
+from headwise.attention.scores.dot import scaled_dot_scores
+from headwise.attention.scores.location import LocationScore
 from headwise.errors import UsageError
+from headwise.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 
@@ -23,7 +29,9 @@ KINDS = ("dot", "scaled_dot", "additive", "concat", "bilinear", "cosine", "locat
 
 def make(kind: str, *, query_dim: int = DIM, key_dim: int = DIM, **extra: float) -> Score:
     data = {"kind": kind, **extra} | ({"hidden": HIDDEN} if kind in ("additive", "concat") else {})
-    score = build_score(check_settings(Full, {"score": data}).score, query_dim=query_dim, key_dim=key_dim)
+    score = build_score(
+        check_settings(Full, {"score": data}).score, query_dim=query_dim, key_dim=key_dim
+    )
     if isinstance(score, nn.Module):
         for parameter in score.parameters():
             nn.init.normal_(parameter, std=0.5, generator=torch_generator("scores", kind))
@@ -37,7 +45,11 @@ def draw(*shape: int, key: str = "q") -> Tensor:
 
 def by_hand(kind: str, score: Score, q: Tensor, k: Tensor, place: int) -> float:
     """One pair, from the formula in the header, with nothing but sums."""
-    weights = {name: value.tolist() for name, value in score.named_parameters()} if isinstance(score, nn.Module) else {}
+    weights = (
+        {name: value.tolist() for name, value in score.named_parameters()}
+        if isinstance(score, nn.Module)
+        else {}
+    )
     one, other = q.tolist(), k.tolist()
     dot = sum(a * b for a, b in zip(one, other, strict=True)) if len(one) == len(other) else 0.0
 
@@ -50,15 +62,21 @@ def by_hand(kind: str, score: Score, q: Tensor, k: Tensor, place: int) -> float:
         case "scaled_dot":
             return dot / math.sqrt(len(one))
         case "additive":
-            sums = zip(apply(weights["query_map"], one), apply(weights["key_map"], other), strict=True)
-            return sum(v * math.tanh(a + b) for v, (a, b) in zip(weights["vote"][0], sums, strict=True))
+            sums = zip(
+                apply(weights["query_map"], one), apply(weights["key_map"], other), strict=True
+            )
+            return sum(
+                v * math.tanh(a + b) for v, (a, b) in zip(weights["vote"][0], sums, strict=True)
+            )
         case "concat":
             hidden = apply(weights["joint_map"], one + other)
             return sum(v * math.tanh(x) for v, x in zip(weights["vote"][0], hidden, strict=True))
         case "bilinear":
             return sum(a * b for a, b in zip(one, apply(weights["between"], other), strict=True))
         case "cosine":
-            return 10 * math.exp(weights["log_scale"]) * dot / (math.hypot(*one) * math.hypot(*other))
+            return (
+                10 * math.exp(weights["log_scale"]) * dot / (math.hypot(*one) * math.hypot(*other))
+            )
         case "location":
             return apply(weights["place_map"], one)[place]
         case _:
@@ -95,7 +113,9 @@ def test_gradients_hold_for_inputs_and_weights(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("size", [0.0, 1.0, 6e4, 1e38])
-def test_half_precision_zeros_and_huge_values_stay_finite(kind: str, dtype: torch.dtype, size: float) -> None:
+def test_half_precision_zeros_and_huge_values_stay_finite(
+    kind: str, dtype: torch.dtype, size: float
+) -> None:
     bound = min(size, torch.finfo(dtype).max)
     q = (draw(QUERIES, DIM).sign() * bound).to(dtype).requires_grad_()
     k = (draw(KEYS, DIM, key="k").sign() * bound).to(dtype).requires_grad_()
@@ -136,7 +156,8 @@ def test_bilinear_starts_as_the_scaled_dot_product() -> None:
 
 
 def test_gaussian_weights_are_those_of_the_scaled_dot_product_for_keys_of_one_length() -> None:
-    """−|q − k|²/(2√d) = q·k/√d − |q|²/(2√d) − |k|²/(2√d): the first rest is the same for a row, the second for all keys."""
+    """−|q − k|²/(2√d) = q·k/√d − |q|²/(2√d) − |k|²/(2√d): the first rest is the same for a row, the
+    second for all keys."""
     score = build_score(GaussianSettings(), query_dim=DIM, key_dim=DIM)
     q, k = draw(QUERIES, DIM), nn.functional.normalize(draw(KEYS, DIM, key="k"), dim=-1)
     torch.testing.assert_close(score(q, k).softmax(-1), scaled_dot_scores(q, k).softmax(-1))
@@ -146,11 +167,13 @@ def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
     score, q, k = make("additive"), draw(BATCH, QUERIES, DIM), draw(BATCH, KEYS, DIM, key="k")
     results = []
     for chunk in (2**26, 2 * BATCH * KEYS * HIDDEN):
-        monkeypatch.setattr(scores_module, "CHUNK", chunk)
+        monkeypatch.setattr(comparison, "CHUNK", chunk)
         leaves = [q.clone().requires_grad_(), k.clone().requires_grad_()]
         output = score(*leaves)
         assert isinstance(score, nn.Module)
-        results.append((output, *torch.autograd.grad(output.square().sum(), [*leaves, *score.parameters()])))
+        results.append(
+            (output, *torch.autograd.grad(output.square().sum(), [*leaves, *score.parameters()]))
+        )
         with torch.no_grad():
             assert torch.equal(score(*leaves), output)
     for whole, pieces in zip(*results, strict=True):
@@ -160,14 +183,19 @@ def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
 def test_places_beyond_the_limit_are_refused() -> None:
     score = LocationScore(DIM, max_length=5)
     assert score(draw(QUERIES, DIM), draw(5, DIM)).shape == (QUERIES, 5)
-    with pytest.raises(UsageError, match=r"knows 5 places and was given 7 keys; raise attention\.score\.max_length"):
+    with pytest.raises(
+        UsageError, match=r"knows 5 places and was given 7 keys; raise attention\.score\.max_length"
+    ):
         score(draw(QUERIES, DIM), draw(7, DIM))
 
 
-@pytest.mark.parametrize("few", [scores_module.FEW, 0])
-def test_gaussian_scores_of_numbers_far_from_zero(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only how far they are apart counts: seconds since 1970 are as good as seconds since this morning."""
-    monkeypatch.setattr(scores_module, "FEW", few)
+@pytest.mark.parametrize("few", [gaussian.FEW, 0])
+def test_gaussian_scores_of_numbers_far_from_zero(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only how far they are apart counts: seconds since 1970 are as good as seconds since this
+    morning."""
+    monkeypatch.setattr(gaussian, "FEW", few)
     score = make("gaussian", width=1.0)
     assert isinstance(score, nn.Module)
     nn.init.zeros_(score.log_width)
@@ -179,7 +207,8 @@ def test_gaussian_scores_of_numbers_far_from_zero(few: int, monkeypatch: pytest.
 
 
 def test_a_gaussian_score_is_that_of_its_own_pair() -> None:
-    """In large tables too, where a far key (hidden, or of another sentence) moved all others' scores by its part in a mean."""
+    """In large tables too, where a far key (hidden, or of another sentence) moved all others'
+    scores by its part in a mean."""
     q, k = draw(257, 64), draw(257, 64, key="k")
     far = torch.cat([k[:-1], torch.full_like(k[:1], 1e9)])
     score = make("gaussian", width=64**0.25)
@@ -194,5 +223,8 @@ def test_the_cosine_of_tiny_vectors_is_that_of_long_ones() -> None:
 def test_large_scores_in_double_precision_are_told_apart() -> None:
     """Bounded as float32 would need it, both were 10³⁰ and shared the weight."""
     kernel = ScoredAttention(lambda q, k: q @ k.mT)
-    q, k = torch.full((1, 1, 1, 1), 1e20).double(), torch.tensor([2e20, 1e20]).double()[None, None, :, None]
+    q, k = (
+        torch.full((1, 1, 1, 1), 1e20).double(),
+        torch.tensor([2e20, 1e20]).double()[None, None, :, None],
+    )
     assert kernel.weights(q, k, Mask()).flatten().tolist() == [1.0, 0.0]

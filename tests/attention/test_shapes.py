@@ -5,12 +5,18 @@ from functools import partial
 import pytest
 import torch
 
-from headwise.attention.choices import AttentionSettings, Fused, Longformer, Reformer, build_attention
-from headwise.attention.full import FullAttention
+from headwise.attention.choices import (
+    AttentionSettings,
+    Fused,
+    Longformer,
+    Reformer,
+    build_attention,
+)
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.masks import Mask, causal, everything, explicit, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.attention.shapes import check_heads, check_shapes, check_tokens
-from headwise.attention.window import WindowAttention
 from headwise.errors import MaskError, UsageError
 from headwise.language import use_language
 from headwise.positions.alibi import AlibiRelation
@@ -23,7 +29,11 @@ Q = torch.zeros(2, 3, 5, 7)
     [
         ((2, 3, 11, 8), (2, 3, 11, 7), "queries and keys need the same width"),
         ((2, 3, 11, 7), (2, 3, 12, 7), "every key needs one value"),
-        ((2, 4, 11, 7), (2, 4, 11, 7), "all three need the same batch and the same number of heads"),
+        (
+            (2, 4, 11, 7),
+            (2, 4, 11, 7),
+            "all three need the same batch and the same number of heads",
+        ),
         ((3, 11, 7), (3, 11, 7), "all three need four axes"),
     ],
 )
@@ -40,19 +50,23 @@ def test_what_fits_is_let_through() -> None:
     check_shapes(Q, torch.zeros(2, 3, 11, 8), torch.zeros(2, 3, 11, 7), same_width=False)
 
 
-@pytest.mark.parametrize(("num_heads", "dim", "nearest"), [(0, 10, 1), (3, 10, 2), (-2, 10, 1), (4, 6, 3), (99, 6, 6)])
+@pytest.mark.parametrize(
+    ("num_heads", "dim", "nearest"), [(0, 10, 1), (3, 10, 2), (-2, 10, 1), (4, 6, 3), (99, 6, 6)]
+)
 def test_heads_divide_a_width(num_heads: int, dim: int, nearest: int) -> None:
     """What is proposed instead divides the width, whatever the width."""
     check_heads(dim, nearest)
     with pytest.raises(
-        UsageError, match=f"heads={num_heads} does not divide dim={dim}; choose a divisor such as {nearest},"
+        UsageError,
+        match=f"heads={num_heads} does not divide dim={dim}; choose a divisor such as {nearest},",
     ):
         MultiHeadAttention(dim, num_heads, FullAttention())
 
 
 def test_a_window_sees_a_neighbour() -> None:
     with pytest.raises(
-        UsageError, match=r"a window of 0 tokens to the left and 0 to the right.*build it with left=1 or more"
+        UsageError,
+        match=r"a window of 0 tokens to the left and 0 to the right.*build it with left=1 or more",
     ):
         WindowAttention(0, 0)
 
@@ -60,8 +74,14 @@ def test_a_window_sees_a_neighbour() -> None:
 @pytest.mark.parametrize(
     ("mask", "problem"),
     [
-        (padding(torch.ones(2, 6, dtype=torch.bool)), r"padding\(…\) has the shape \[2, 6\], and \[2, 7\] is needed"),
-        (padding(torch.ones(3, 7, dtype=torch.bool)), r"has the shape \[3, 7\], and \[2, 7\] is needed"),
+        (
+            padding(torch.ones(2, 6, dtype=torch.bool)),
+            r"padding\(…\) has the shape \[2, 6\], and \[2, 7\] is needed",
+        ),
+        (
+            padding(torch.ones(3, 7, dtype=torch.bool)),
+            r"has the shape \[3, 7\], and \[2, 7\] is needed",
+        ),
         (
             segments(torch.ones(2, 4).int(), torch.ones(2, 7).int()),
             r"segments\(…\) has the shape \[2, 4\], and \[2, 5\]",
@@ -78,7 +98,11 @@ def test_a_window_sees_a_neighbour() -> None:
     ],
 )
 def test_a_layer_refuses_a_mask_made_for_other_tokens(mask: Mask, problem: str) -> None:
-    layer, x, memory = MultiHeadAttention(4, 2, FullAttention()), torch.ones(2, 5, 4), torch.ones(2, 7, 4)
+    layer, x, memory = (
+        MultiHeadAttention(4, 2, FullAttention()),
+        torch.ones(2, 5, 4),
+        torch.ones(2, 7, 4),
+    )
     for ask in (layer, layer.weights):
         with pytest.raises(MaskError, match=problem):
             ask(x, memory, mask)
@@ -88,7 +112,8 @@ def test_a_layer_refuses_a_mask_made_for_other_tokens(mask: Mask, problem: str) 
 def test_a_layer_refuses_tokens_of_another_width() -> None:
     layer, x = MultiHeadAttention(16, 2, FullAttention()), torch.ones(2, 5, 15)
     with pytest.raises(
-        UsageError, match=r"x has the shape \[2, 5, 15\], and this attention reads \[batch, time, 16\]; give"
+        UsageError,
+        match=r"x has the shape \[2, 5, 15\], and this attention reads \[batch, time, 16\]; give",
     ):
         layer(x, x, everything())
     use_language("zh")
@@ -106,17 +131,27 @@ def test_every_row_looks_at_a_row_of_its_own() -> None:
     [
         (Reformer(num_buckets=2), None, "its keys are its own queries"),
         (Longformer(), None, "its global queries have projections of their own for one sequence"),
-        (Fused(), AlibiRelation(2), r"position\.kind=alibi says where tokens of one sequence stand"),
+        (
+            Fused(),
+            AlibiRelation(2),
+            r"position\.kind=alibi says where tokens of one sequence stand",
+        ),
     ],
 )
 def test_what_a_layer_has_for_its_own_sequence_is_not_left_out_in_another(
     settings: AttentionSettings, relation: AlibiRelation | None, why: str
 ) -> None:
-    """An equal tensor is another one: Longformer's second projections and the positions were silently missing there."""
-    layer = build_attention(settings, dim=16, num_heads=2, dropout_rate=0.0, role="encoder", relation=relation)
+    """An equal tensor is another one: Longformer's second projections and the positions were
+    silently missing there."""
+    layer = build_attention(
+        settings, dim=16, num_heads=2, dropout_rate=0.0, role="encoder", relation=relation
+    )
     x = torch.ones(2, 5, 16)
     said = f"{why}; give the same tensor as x and memory, or use attention\\.kind=fused"
-    asked = (partial(layer, x, x.clone(), everything()), partial(layer.weights, x, x.clone(), everything()))
+    asked = (
+        partial(layer, x, x.clone(), everything()),
+        partial(layer.weights, x, x.clone(), everything()),
+    )
     for ask in (*asked, partial(layer.keys_values, x)):
         with pytest.raises(UsageError, match=said):
             ask()

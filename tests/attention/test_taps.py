@@ -2,7 +2,7 @@
 
 import torch
 
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import causal
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.attention.taps import tap_attention

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from headwise.attention.linear import LinearAttention
-from headwise.attention.linformer import LinformerAttention
-from headwise.attention.longformer import LongformerAttention
+from headwise.attention.kernels.linear import LinearAttention
+from headwise.attention.kernels.linformer import LinformerAttention
+from headwise.attention.kernels.longformer import LongformerAttention
+from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.masks import Mask, causal
-from headwise.attention.window import WindowAttention
 from headwise.randomness import torch_generator
 
 HEADS, HEAD_DIM, TIME, WINDOW = 3, 5, 28, 14
@@ -27,7 +27,10 @@ def test_peers_do_the_same_work(peers, kind: str) -> None:
     is_causal = kind.endswith("causal")
     peer = next(one for one in peers.PEERS if one.kind == kind.split(",")[0])
     work = peers.Work(TIME, HEADS, HEAD_DIM, is_causal=is_causal, window=WINDOW, rank=7)
-    q, k, v = (torch.randn(1, HEADS, TIME, HEAD_DIM, generator=torch_generator("peers", name)) for name in "qkv")
+    q, k, v = (
+        torch.randn(1, HEADS, TIME, HEAD_DIM, generator=torch_generator("peers", name))
+        for name in "qkv"
+    )
     kernels = {
         "window": WindowAttention(WINDOW // 2, WINDOW // 2),
         "longformer": LongformerAttention(WINDOW, 1),
@@ -42,4 +45,6 @@ def test_peers_do_the_same_work(peers, kind: str) -> None:
     theirs = attend(*given)
     if peer.layout == "time":
         theirs = theirs.unflatten(-1, (HEADS, HEAD_DIM)).transpose(1, 2)
-    torch.testing.assert_close(kernel(q, k, v, causal() if is_causal else Mask()), theirs, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        kernel(q, k, v, causal() if is_causal else Mask()), theirs, rtol=1e-4, atol=1e-4
+    )

@@ -36,7 +36,11 @@ def test_sizes_double_and_are_few(growth: ModuleType) -> None:
 
 def test_attention_rules_long_rows_and_only_those(growth: ModuleType) -> None:
     size = growth.SIZES["pocket"]
-    axis = next(axis for axis in growth.training_axes(size, tokens=2048, longest=512) if axis.name == "length")
+    axis = next(
+        axis
+        for axis in growth.training_axes(size, tokens=2048, longest=512)
+        if axis.name == "length"
+    )
 
     def exponent(*lengths: int) -> float:
         return growth.slope(lengths, [axis.point(length).training_flops for length in lengths])
@@ -47,7 +51,9 @@ def test_attention_rules_long_rows_and_only_those(growth: ModuleType) -> None:
 
 def test_a_verdict_lies_between_the_two_worlds(growth: ModuleType) -> None:
     def judge(*seconds: float) -> bool:
-        return growth.Growth("training", "batch", (1, 2), seconds, flops=(1.0, 1.0), launches=-1.0).is_expected
+        return growth.Growth(
+            "training", "batch", (1, 2), seconds, flops=(1.0, 1.0), launches=-1.0
+        ).is_expected
 
     assert judge(1.0, 0.7)
     assert not judge(1.0, 1.5)
@@ -56,8 +62,21 @@ def test_a_verdict_lies_between_the_two_worlds(growth: ModuleType) -> None:
 
 def test_it_runs_and_draws(growth: ModuleType, tmp_path: Path) -> None:
     written, picture = tmp_path / "out.json", tmp_path / "out.png"
-    arguments = ["--quick", "--device", "cpu", "--axis", "batch", "--json", str(written), "--picture", str(picture)]
+    arguments = [
+        "--quick",
+        "--device",
+        "cpu",
+        "--axis",
+        "batch",
+        "--json",
+        str(written),
+        "--picture",
+        str(picture),
+    ]
     growth.main(arguments)
     record = json.loads(written.read_text(encoding="utf-8"))
-    assert [(line["mode"], line["axis"]) for line in record["growth"]] == [("training", "batch"), ("decoding", "batch")]
+    assert [(line["mode"], line["axis"]) for line in record["growth"]] == [
+        ("training", "batch"),
+        ("decoding", "batch"),
+    ]
     assert picture.stat().st_size > 10_000

@@ -25,13 +25,18 @@ def harness() -> ModuleType:
 
 
 def make_bench(harness: ModuleType, path: Path, **changes):
-    options = harness.make_parser("stand-ins").parse_args(["--device", "cpu", "--output", str(path)])
+    options = harness.make_parser("stand-ins").parse_args(
+        ["--device", "cpu", "--output", str(path)]
+    )
     vars(options).update(changes)
     return harness.Bench("stand-ins", options)
 
 
 def test_rates_ratios_and_floors(
-    harness: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    harness: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Twice the work in the same time is twice the rate; the clock is ours, since a busy machine oversleeps."""
     order, clock = [], [0.0]
@@ -50,7 +55,9 @@ def test_rates_ratios_and_floors(
         return harness.Contender(name, build, floor=0.02 / work)
 
     bench = make_bench(harness, tmp_path / "out.json", rounds=5)
-    lines = bench.compare("sleep", [sleeper("one", 1.0), sleeper("two", 2.0)], unit="nap", baseline="one")
+    lines = bench.compare(
+        "sleep", [sleeper("one", 1.0), sleeper("two", 2.0)], unit="nap", baseline="one"
+    )
     assert lines["one"].ratio == 1.0
     assert lines["two"].ratio == pytest.approx(2.0)
     assert lines["two"].floor * lines["two"].rate == pytest.approx(1.0)
@@ -63,14 +70,20 @@ def test_rates_ratios_and_floors(
 
 
 def test_a_disturbed_run_is_repeated_and_marked(
-    harness: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    harness: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     shares = iter([0.5, 0.3, 0.2, 0.5, 0.0])
     monkeypatch.setattr(harness.CpuWatch, "foreign_share", lambda self: next(shares))
     bench = make_bench(harness, tmp_path / "out.json", rounds=2)
     runs = []
     line = bench.compare(
-        "busy", [harness.Contender("it", lambda: lambda: runs.append(0) or 1.0)], unit="run", baseline="it"
+        "busy",
+        [harness.Contender("it", lambda: lambda: runs.append(0) or 1.0)],
+        unit="run",
+        baseline="it",
     )["it"]
     assert line.foreign_share == [0.2, 0.0]
     assert len(runs) == 2 + 3 + 2
@@ -79,7 +92,9 @@ def test_a_disturbed_run_is_repeated_and_marked(
 
 
 def test_quiet_rounds_decide_the_ratio(harness: ModuleType) -> None:
-    baseline = harness.Line("a", seconds=[1.0, 1.0, 1.0], work=[1.0] * 3, foreign_share=[0.0, 0.5, 0.0])
+    baseline = harness.Line(
+        "a", seconds=[1.0, 1.0, 1.0], work=[1.0] * 3, foreign_share=[0.0, 0.5, 0.0]
+    )
     line = harness.Line("b", seconds=[0.5, 9.0, 9.0], work=[1.0] * 3, foreign_share=[0.0, 0.5, 0.5])
     assert harness.ratio_to(baseline, line) == 2.0
     baseline.foreign_share = [0.5] * 3
@@ -104,9 +119,13 @@ def test_bucketed_batches_hold_every_pair_once_within_the_budget() -> None:
     found = sorted(tuple(row[row > 2].tolist()) for batch in batches for row in batch.source)
     assert found == sorted(tuple(source) for source in pairs.sources)
     assert all(
-        max(batch.source.numel(), batch.target_input.numel()) <= 401 for batch in batches if len(batch.source) > 1
+        max(batch.source.numel(), batch.target_input.numel()) <= 401
+        for batch in batches
+        if len(batch.source) > 1
     )
-    assert sum(batch.num_target_tokens for batch in batches) == sum(len(target) + 1 for target in pairs.targets)
+    assert sum(batch.num_target_tokens for batch in batches) == sum(
+        len(target) + 1 for target in pairs.targets
+    )
 
 
 @pytest.mark.parametrize("size", ["small", "base"])
@@ -137,7 +156,9 @@ def test_typical_batches_are_as_the_whole_on_both_sides() -> None:
     chosen = synthetic.typical_batches(batches, 3)
     assert len(chosen) == 3
     for count in (lambda batch: batch.num_source_tokens, lambda batch: batch.num_target_tokens):
-        assert statistics.mean(map(count, chosen)) == pytest.approx(statistics.mean(map(count, batches)), rel=0.1)
+        assert statistics.mean(map(count, chosen)) == pytest.approx(
+            statistics.mean(map(count, batches)), rel=0.1
+        )
 
 
 @pytest.mark.parametrize(

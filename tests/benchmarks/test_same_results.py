@@ -9,7 +9,9 @@ from benchmarks.same_results import cases, compare, digests_of_bundle
 from safetensors.torch import save_file
 
 
-def _bundle(directory: Path, *, weight: float = 1.0, pieces: bytes = b"pieces", manifest: str = "{}") -> Path:
+def _bundle(
+    directory: Path, *, weight: float = 1.0, pieces: bytes = b"pieces", manifest: str = "{}"
+) -> Path:
     directory.mkdir()
     save_file({"one": torch.full((3, 5), weight)}, directory / "weights.safetensors")
     (directory / "pieces.model").write_bytes(pieces)
@@ -26,7 +28,9 @@ def test_a_digest_follows_weights_and_pieces_but_not_the_manifest(tmp_path: Path
     assert {name for name in first if first[name] != another[name]} == {"pieces.model"}
 
 
-def test_compare_names_the_case_that_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_names_the_case_that_differs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before, after = tmp_path / "before.json", tmp_path / "after.json"
     before.write_text(json.dumps({"same": {"bundle": "1"}, "norm=rms": {"bundle": "2"}}))
     after.write_text(json.dumps({"same": {"bundle": "1"}, "norm=rms": {"bundle": "3"}}))

@@ -33,18 +33,30 @@ def language_model(load: Callable[[str], ModuleType]) -> ModuleType:
     ],
 )
 def test_a_missed_bar_is_said_and_is_the_exit_status(
-    language_model: ModuleType, capsys: pytest.CaptureFixture[str], value: float, bounds: dict[str, float], held: bool
+    language_model: ModuleType,
+    capsys: pytest.CaptureFixture[str],
+    value: float,
+    bounds: dict[str, float],
+    held: bool,
 ) -> None:
     sound = language_model.Bar("sound", 1.0, most=1.0)
-    assert language_model.judge([sound, language_model.Bar("a trend", value, **bounds)]) == (not held)
+    assert language_model.judge([sound, language_model.Bar("a trend", value, **bounds)]) == (
+        not held
+    )
     first, second = capsys.readouterr().out.splitlines()
     assert first == "held: sound 1.000, bar ≤ 1"
     assert second.startswith("held: a trend" if held else "MISSED: a trend")
 
 
-def test_power_norm_is_held_to_layer_norm_at_its_own_place(load: Callable[[str], ModuleType]) -> None:
+def test_power_norm_is_held_to_layer_norm_at_its_own_place(
+    load: Callable[[str], ModuleType],
+) -> None:
     norms = load("bench_norms")
-    found = {("layer", "before"): [100.0, 102.0], ("power", "before"): [103.0, 103.0], ("power", "after"): [999.0]}
+    found = {
+        ("layer", "before"): [100.0, 102.0],
+        ("power", "before"): [103.0, 103.0],
+        ("power", "after"): [999.0],
+    }
     (bar,) = norms.power_bars(found)
     assert bar.held
     assert bar.value == pytest.approx(103 / 101)
@@ -52,7 +64,9 @@ def test_power_norm_is_held_to_layer_norm_at_its_own_place(load: Callable[[str],
 
 
 @pytest.mark.prove
-def test_alibi_reads_eight_times_as_far_as_it_was_trained_and_sinusoids_break(language_model: ModuleType) -> None:
+def test_alibi_reads_eight_times_as_far_as_it_was_trained_and_sinusoids_break(
+    language_model: ModuleType,
+) -> None:
     bars = importlib.import_module("bench_positions").BARS
     text = language_model.read_text(None, unit="characters", num_lines=10000)
     budget = language_model.Budget(steps=700, rows=24, length=64, rate=3e-3)
@@ -62,6 +76,7 @@ def test_alibi_reads_eight_times_as_far_as_it_was_trained_and_sinusoids_break(la
             plain | {"position": {"kind": kind}}, text, budget, device=torch.device("cpu")
         )
         near, far = (
-            language_model.measure_perplexity(model, text, length=length, num_tokens=16384) for length in (64, 512)
+            language_model.measure_perplexity(model, text, length=length, num_tokens=16384)
+            for length in (64, 512)
         )
         assert language_model.Bar(kind, far / near, **bars[kind]).held, (kind, near, far)

@@ -17,7 +17,10 @@ def test_is_torchs_over_the_real_tokens(generator: torch.Generator) -> None:
         given = ours(x, real)
         torch.testing.assert_close(given[real], expected)
         weight = torch.randn(expected.shape, generator=generator, dtype=torch.float64)
-        one, other = (torch.autograd.grad((y * weight).sum(), x, retain_graph=True)[0] for y in (given[real], expected))
+        one, other = (
+            torch.autograd.grad((y * weight).sum(), x, retain_graph=True)[0]
+            for y in (given[real], expected)
+        )
         torch.testing.assert_close(one, other)
         torch.testing.assert_close(ours.running_mean, theirs.running_mean)
         torch.testing.assert_close(ours.running_variance, theirs.running_var)
@@ -29,7 +32,9 @@ def test_filling_changes_nothing(generator: torch.Generator) -> None:
     x = torch.randn(ROWS, TIME, DIM, generator=generator)
     real = torch.rand(ROWS, TIME, generator=generator) < 0.6
     one, other = BatchNorm(DIM), BatchNorm(DIM)
-    torch.testing.assert_close(one(x, real)[real], other(x.masked_fill(~real[..., None], torch.nan), real)[real])
+    torch.testing.assert_close(
+        one(x, real)[real], other(x.masked_fill(~real[..., None], torch.nan), real)[real]
+    )
     assert one.running_variance.equal(other.running_variance)
 
 

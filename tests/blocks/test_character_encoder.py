@@ -1,4 +1,5 @@
-"""Vectors from letters: the formulas in plain Python and double precision; what fills the row changes nothing."""
+"""Vectors from letters: the formulas in plain Python and double precision; what fills the row
+changes nothing."""
 
 import math
 
@@ -20,7 +21,10 @@ def _dot(row: list[float], x: list[float]) -> float:
 
 
 def _linear(layer: torch.nn.Linear, x: list[float]) -> list[float]:
-    return [_dot(row, x) + bias for row, bias in zip(layer.weight.tolist(), layer.bias.tolist(), strict=True)]
+    return [
+        _dot(row, x) + bias
+        for row, bias in zip(layer.weight.tolist(), layer.bias.tolist(), strict=True)
+    ]
 
 
 def _written_out(module: CharacterEncoder, word: list[int]) -> list[float]:
@@ -33,7 +37,8 @@ def _written_out(module: CharacterEncoder, word: list[int]) -> list[float]:
         for row, bias in zip(layer.weight.tolist(), layer.bias.tolist(), strict=True):
             # A filter is [letter_dim, width]: at each place its columns meet the letters there.
             found = [
-                bias + math.fsum(row[d][k] * letters[at + k][d] for d in range(3) for k in range(width))
+                bias
+                + math.fsum(row[d][k] * letters[at + k][d] for d in range(3) for k in range(width))
                 for at in places
             ]
             y.append(max(0.0, *found) if len(found) > 1 else max(0.0, found[0]))

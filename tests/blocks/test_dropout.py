@@ -53,8 +53,14 @@ def chi_square(counts: torch.Tensor) -> float:
 def test_hashed_bytes_are_even_and_independent():
     """256 cells: the statistic has mean 255 and deviation 23; 5 deviations are a failure."""
     shape = torch.Size([1 << 18])
-    first, second = (hashed_bytes(torch.tensor([seed], dtype=torch.int32), shape).long() for seed in (8, 9))
+    first, second = (
+        hashed_bytes(torch.tensor([seed], dtype=torch.int32), shape).long() for seed in (8, 9)
+    )
     assert first.min() >= 0
     assert first.max() < NUM_LEVELS
-    for numbers in (first, first[:-1] // 16 * 16 + first[1:] // 16, first // 16 * 16 + second // 16):
+    for numbers in (
+        first,
+        first[:-1] // 16 * 16 + first[1:] // 16,
+        first // 16 * 16 + second // 16,
+    ):
         assert 140 < chi_square(torch.bincount(numbers, minlength=256)) < 370

@@ -29,7 +29,9 @@ def test_gated(generator: torch.Generator) -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "gated"])
-def test_each_token_by_itself_and_dropout_in_training_only(kind: str, generator: torch.Generator) -> None:
+def test_each_token_by_itself_and_dropout_in_training_only(
+    kind: str, generator: torch.Generator
+) -> None:
     part = (
         FeedForward(DIM, HIDDEN, activation="relu", dropout_rate=0.5)
         if kind == "plain"

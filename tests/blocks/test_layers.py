@@ -1,11 +1,12 @@
-"""Encoder and decoder blocks against torch's own layers with copied weights, and the decoder step by step."""
+"""Encoder and decoder blocks against torch's own layers with copied weights, and the decoder step
+by step."""
 
 import pytest
 import torch
 from torch import nn
 
 from headwise.attention.cache import KeyValueCache
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask, causal, padding
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.decoder_block import DecoderBlock
@@ -51,8 +52,12 @@ def attention() -> MultiHeadAttention:
     return MultiHeadAttention(DIM, HEADS, FusedAttention())
 
 
-def make_decoder(place: str, generator: torch.Generator) -> tuple[DecoderBlock, nn.TransformerDecoderLayer]:
-    peer = nn.TransformerDecoderLayer(DIM, HEADS, HIDDEN, 0.0, batch_first=True, norm_first=place == "before")
+def make_decoder(
+    place: str, generator: torch.Generator
+) -> tuple[DecoderBlock, nn.TransformerDecoderLayer]:
+    peer = nn.TransformerDecoderLayer(
+        DIM, HEADS, HIDDEN, 0.0, batch_first=True, norm_first=place == "before"
+    )
     shake(peer, generator)
     ours = DecoderBlock(
         attention(),
@@ -70,7 +75,9 @@ def make_decoder(place: str, generator: torch.Generator) -> tuple[DecoderBlock, 
 
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_encoder_block_equals_torchs(place: str, generator: torch.Generator) -> None:
-    peer = nn.TransformerEncoderLayer(DIM, HEADS, HIDDEN, 0.0, batch_first=True, norm_first=place == "before")
+    peer = nn.TransformerEncoderLayer(
+        DIM, HEADS, HIDDEN, 0.0, batch_first=True, norm_first=place == "before"
+    )
     shake(peer, generator)
     ours = EncoderBlock(
         attention(),
@@ -89,7 +96,10 @@ def test_encoder_block_equals_torchs(place: str, generator: torch.Generator) -> 
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_decoder_block_equals_torchs(place: str, generator: torch.Generator) -> None:
     ours, peer = make_decoder(place, generator)
-    x, memory = torch.randn(2, 5, DIM, generator=generator), torch.randn(2, 7, DIM, generator=generator)
+    x, memory = (
+        torch.randn(2, 5, DIM, generator=generator),
+        torch.randn(2, 7, DIM, generator=generator),
+    )
     real = torch.tensor([[True] * 7, [True] * 5 + [False] * 2])
     future = torch.ones(5, 5, dtype=torch.bool).triu(1)
     expected = peer(x, memory, tgt_mask=future, memory_key_padding_mask=~real)
@@ -98,7 +108,9 @@ def test_decoder_block_equals_torchs(place: str, generator: torch.Generator) -> 
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_decoder_steps_equal_the_whole_and_share_the_source(width: int, generator: torch.Generator) -> None:
+def test_decoder_steps_equal_the_whole_and_share_the_source(
+    width: int, generator: torch.Generator
+) -> None:
     block, _ = make_decoder("before", generator)
     num_sentences, length = 2, 5
     x = torch.randn(num_sentences * width, length, DIM, generator=generator)
@@ -111,7 +123,9 @@ def test_decoder_steps_equal_the_whole_and_share_the_source(width: int, generato
         source, watch, steps = block.cross_attention.keys_values(memory), [], []
         for time in range(length):
             one = x[:, time : time + 1]
-            steps.append(block.step(one, cache, source=source, cross_mask=padding(real), watch=watch))
+            steps.append(
+                block.step(one, cache, source=source, cross_mask=padding(real), watch=watch)
+            )
         copied = memory.repeat_interleave(width, 0)
         cross = padding(real.repeat_interleave(width, 0))
         whole = block(x, copied, mask=causal(), cross_mask=cross)
@@ -124,11 +138,18 @@ def test_decoder_steps_equal_the_whole_and_share_the_source(width: int, generato
 
 def test_without_a_mask_every_token_is_seen(generator: torch.Generator) -> None:
     block, _ = make_decoder("before", generator)
-    x, memory = torch.randn(1, 3, DIM, generator=generator), torch.randn(1, 2, DIM, generator=generator)
+    x, memory = (
+        torch.randn(1, 3, DIM, generator=generator),
+        torch.randn(1, 2, DIM, generator=generator),
+    )
     with torch.no_grad():
         free = block(x, memory, mask=Mask(), cross_mask=Mask())
         changed = x.clone()
         changed[:, 2, 0] += 5
-        assert not torch.allclose(block(changed, memory, mask=Mask(), cross_mask=Mask())[:, 0], free[:, 0])
+        assert not torch.allclose(
+            block(changed, memory, mask=Mask(), cross_mask=Mask())[:, 0], free[:, 0]
+        )
         hidden = block(x, memory, mask=causal(), cross_mask=Mask())
-        assert torch.allclose(block(changed, memory, mask=causal(), cross_mask=Mask())[:, 0], hidden[:, 0])
+        assert torch.allclose(
+            block(changed, memory, mask=causal(), cross_mask=Mask())[:, 0], hidden[:, 0]
+        )

@@ -17,7 +17,9 @@ def test_equals_the_two_operations_with_gradients():
     fused, plain = linear_relu(x, weight, bias), F.relu(F.linear(x, weight, bias))
     torch.testing.assert_close(fused, plain)
     fused_gradients = torch.autograd.grad(fused, (x, weight, bias), slope)
-    torch.testing.assert_close(fused_gradients, torch.autograd.grad(plain, (x, weight, bias), slope))
+    torch.testing.assert_close(
+        fused_gradients, torch.autograd.grad(plain, (x, weight, bias), slope)
+    )
 
 
 def test_products_are_in_the_dtype_of_autocast():
@@ -46,5 +48,6 @@ torch.testing.assert_close(*gradients)
 
 @pytest.mark.prove
 def test_it_compiles_into_one_graph_backward_included():
-    """A compiler that has to stop at every feed-forward part loses more than it gains. Without pytest's checks of shapes."""
+    """A compiler that has to stop at every feed-forward part loses more than it gains. Without
+    pytest's checks of shapes."""
     subprocess.run([sys.executable, "-c", ONE_GRAPH], check=True, timeout=120)

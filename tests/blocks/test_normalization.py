@@ -14,7 +14,10 @@ def test_layer_norm(epsilon: float, generator: torch.Generator) -> None:
     nn.init.normal_(norm.shift, generator=generator)
     x = 3 + torch.randn(2, 5, 7, generator=generator, dtype=torch.float64)
     centred = x - x.mean(-1, keepdim=True)
-    expected = centred / (centred.square().mean(-1, keepdim=True) + epsilon).sqrt() * norm.gain + norm.shift
+    expected = (
+        centred / (centred.square().mean(-1, keepdim=True) + epsilon).sqrt() * norm.gain
+        + norm.shift
+    )
     torch.testing.assert_close(norm(x), expected)
 
 
@@ -28,7 +31,9 @@ def test_rms_norm(epsilon: float, generator: torch.Generator) -> None:
 
 
 @pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
-def test_scale_of_the_input_does_not_matter(kind: type[nn.Module], generator: torch.Generator) -> None:
+def test_scale_of_the_input_does_not_matter(
+    kind: type[nn.Module], generator: torch.Generator
+) -> None:
     x = torch.randn(3, 5, 11, generator=generator, dtype=torch.float64)
     norm = kind(11, epsilon=1e-12).double()
     torch.testing.assert_close(norm(17 * x), norm(x))

@@ -1,4 +1,5 @@
-"""Power norm: the paper's recurrences written out, what is exact in it, and a state that is saved."""
+"""Power norm: the paper's recurrences written out, what is exact in it, and a state that is
+saved."""
 
 import pytest
 import torch
@@ -19,7 +20,11 @@ def test_the_recurrences_written_out(generator: torch.Generator) -> None:
     with torch.no_grad():
         norm.gain.normal_(generator=generator)
         norm.shift.normal_(generator=generator)
-    square, nu, seen = torch.ones(DIM).double(), torch.zeros(DIM).double(), torch.zeros(DIM).double()
+    square, nu, seen = (
+        torch.ones(DIM).double(),
+        torch.zeros(DIM).double(),
+        torch.zeros(DIM).double(),
+    )
     for number in range(1, 6):
         x, gradient, real = draw(generator)
         gradient = torch.where(real[..., None], gradient, 0.0)
@@ -46,8 +51,11 @@ def test_the_recurrences_written_out(generator: torch.Generator) -> None:
         torch.testing.assert_close(norm.gradient_mean, nu)
 
 
-def test_with_a_mean_that_has_settled_the_gradient_is_that_of_dividing_by_the_batch(generator: torch.Generator) -> None:
-    """On one batch again and again in the warm-up, ν goes to the value at which the stand-in is the exact derivative."""
+def test_with_a_mean_that_has_settled_the_gradient_is_that_of_dividing_by_the_batch(
+    generator: torch.Generator,
+) -> None:
+    """On one batch again and again in the warm-up, ν goes to the value at which the stand-in is the
+    exact derivative."""
     norm = PowerNorm(DIM, decay=0.5, warmup=1000).double()
     x, gradient, _ = draw(generator)
     for _ in range(200):
@@ -64,13 +72,13 @@ def test_filling_changes_nothing(generator: torch.Generator) -> None:
     x, gradient, real = draw(generator)
     gradient = torch.where(real[..., None], gradient, 0.0)
     results = []
-    for filling in (0.0, 1e3):
+    for padding in (0.0, 1e3):
         norm = PowerNorm(DIM, warmup=1).double()
         for _ in range(3):
-            leaf = torch.where(real[..., None], x, filling).requires_grad_()
+            leaf = torch.where(real[..., None], x, padding).requires_grad_()
             y = norm(leaf, real)
             y.backward(gradient)
-        assert not leaf.grad[~real].any(), "nothing is sent through filling to what made it"
+        assert not leaf.grad[~real].any(), "nothing is sent through padding to what made it"
         results.append((y[real], leaf.grad[real], norm.running_square, norm.gradient_mean))
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)
@@ -105,17 +113,22 @@ def test_a_saved_state_goes_on_with_the_same_bits(generator: torch.Generator) ->
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_low_precision_is_worked_out_in_fp32(dtype: torch.dtype, generator: torch.Generator) -> None:
+def test_low_precision_is_worked_out_in_fp32(
+    dtype: torch.dtype, generator: torch.Generator
+) -> None:
     norm = PowerNorm(DIM)
     x = torch.randn(ROWS, TIME, DIM, generator=generator)
     low = norm(x.to(dtype))
     assert low.dtype == dtype
     assert norm.running_square.dtype == torch.float32
-    torch.testing.assert_close(low.float(), PowerNorm(DIM)(x.to(dtype).float()), atol=0.02, rtol=0.02)
+    torch.testing.assert_close(
+        low.float(), PowerNorm(DIM)(x.to(dtype).float()), atol=0.02, rtol=0.02
+    )
 
 
 def test_a_batch_of_nothing_says_nothing(generator: torch.Generator) -> None:
-    """Neither filling alone nor no rows at all: the running square was 0 after the one, no number for ever after the other."""
+    """Neither padding alone nor no rows at all: the running square was 0 after the one, no number
+    for ever after the other."""
     norm = PowerNorm(DIM, epsilon=EPSILON, warmup=3).double()
     x, gradient, real = draw(generator)
     norm(x, real).backward(gradient)

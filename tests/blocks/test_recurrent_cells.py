@@ -1,17 +1,27 @@
-"""Recurrent cells: the equations = torch's fused layers; padded = one by one; word by word = whole sentence."""
+"""Recurrent cells: the equations = torch's fused layers; padded = one by one; word by word = whole
+sentence."""
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from headwise.blocks.recurrent_cells import CELLS, FUSED, CellKind, RecurrentLayer, RecurrentStack, turn_around
+from headwise.blocks.recurrent_cells import (
+    CELLS,
+    FUSED,
+    CellKind,
+    RecurrentLayer,
+    RecurrentStack,
+    turn_around,
+)
 
 BATCH, TIME, INPUT, DIM = 3, 7, 5, 11
 KINDS: tuple[CellKind, ...] = ("rnn", "lstm", "gru")
 
 
 def _normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.empty(*shape, dtype=torch.float64).normal_(generator=torch.Generator().manual_seed(seed))
+    return torch.empty(*shape, dtype=torch.float64).normal_(
+        generator=torch.Generator().manual_seed(seed)
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -32,9 +42,15 @@ def test_layers_equal_torchs_with_copied_weights(kind: CellKind, written_out: bo
         if model is peer:
             hidden = state[0] if kind == "lstm" else state
             states = list(hidden) + (list(state[1]) if kind == "lstm" else [])
-            gradients = [getattr(peer, f"{name}_l{n}").grad for n in (0, 1) for name in ("weight_ih", "weight_hh")]
+            gradients = [
+                getattr(peer, f"{name}_l{n}").grad
+                for n in (0, 1)
+                for name in ("weight_ih", "weight_hh")
+            ]
         else:
-            states = [part[0] for part in state] + ([part[1] for part in state] if kind == "lstm" else [])
+            states = [part[0] for part in state] + (
+                [part[1] for part in state] if kind == "lstm" else []
+            )
             gradients = [
                 getattr(stack.layers[n].weights, f"{name}_l0").grad
                 for n in (0, 1)
@@ -88,15 +104,20 @@ def test_backwards_equals_torchs_second_direction() -> None:
 
 
 def test_gates_by_hand() -> None:
-    """A closed input gate and an open forget gate keep the line as it is; zero weights of a GRU halve its state."""
+    """A closed input gate and an open forget gate keep the line as it is; zero weights of a GRU
+    halve its state."""
     zeros = torch.zeros(4, 1)
     given = torch.tensor([[-1e4, 1e4, 3.0, 1e4]])
     h, c = CELLS["lstm"](given, (torch.zeros(1, 1), torch.tensor([[0.5]])), zeros, torch.zeros(4))
     assert c.item() == 0.5
     assert h.item() == pytest.approx(torch.tensor(0.5).tanh().item())
-    (halved,) = CELLS["gru"](torch.zeros(1, 3), (torch.tensor([[0.8]]),), torch.zeros(3, 1), torch.zeros(3))
+    (halved,) = CELLS["gru"](
+        torch.zeros(1, 3), (torch.tensor([[0.8]]),), torch.zeros(3, 1), torch.zeros(3)
+    )
     assert halved.item() == pytest.approx(0.4)
-    (plain,) = CELLS["rnn"](torch.tensor([[0.3]]), (torch.tensor([[2.0]]),), torch.tensor([[0.5]]), torch.zeros(1))
+    (plain,) = CELLS["rnn"](
+        torch.tensor([[0.3]]), (torch.tensor([[2.0]]),), torch.tensor([[0.5]]), torch.zeros(1)
+    )
     assert plain.item() == pytest.approx(torch.tensor(1.3).tanh().item())
 
 

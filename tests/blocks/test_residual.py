@@ -13,16 +13,22 @@ def sublayer(x: torch.Tensor) -> torch.Tensor:
 
 def test_before(generator: torch.Generator) -> None:
     x, norm = torch.randn(2, 3, 5, generator=generator), LayerNorm(5)
-    torch.testing.assert_close(Residual(norm, place="before", dropout_rate=0.0)(x, sublayer), x + sublayer(norm(x)))
+    torch.testing.assert_close(
+        Residual(norm, place="before", dropout_rate=0.0)(x, sublayer), x + sublayer(norm(x))
+    )
 
 
 def test_after(generator: torch.Generator) -> None:
     x, norm = torch.randn(2, 3, 5, generator=generator), LayerNorm(5)
-    torch.testing.assert_close(Residual(norm, place="after", dropout_rate=0.0)(x, sublayer), norm(x + sublayer(x)))
+    torch.testing.assert_close(
+        Residual(norm, place="after", dropout_rate=0.0)(x, sublayer), norm(x + sublayer(x))
+    )
 
 
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_dropout_touches_the_sublayer_and_never_the_straight_path(place: str, generator: torch.Generator) -> None:
+def test_dropout_touches_the_sublayer_and_never_the_straight_path(
+    place: str, generator: torch.Generator
+) -> None:
     x = torch.randn(2, 3, 500, generator=generator)
     residual = Residual(torch.nn.Identity(), place=place, dropout_rate=0.25)
     change = residual(x, lambda _: torch.ones_like(x)) - x

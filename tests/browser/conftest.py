@@ -36,7 +36,12 @@ FLAGS = (
 
 
 def find_chromium() -> str | None:
-    names = (os.environ.get("HEADWISE_BROWSER", ""), "chromium", "chromium-browser", "google-chrome")
+    names = (
+        os.environ.get("HEADWISE_BROWSER", ""),
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+    )
     return next((found for name in names if name and (found := shutil.which(name))), None)
 
 
@@ -63,7 +68,9 @@ class RunningServer:
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """Where a server with a tiny translator listens."""
-    running = RunningServer(create_app(load_models([f"tiny={BUNDLE}"], device="cpu"), ServerSettings()))
+    running = RunningServer(
+        create_app(load_models([f"tiny={BUNDLE}"], device="cpu"), ServerSettings())
+    )
     yield running.address
     running.stop()
 
@@ -72,7 +79,9 @@ def address() -> Iterator[str]:
 def browser() -> Iterator[Browser]:
     path = find_chromium()
     if path is None and os.environ.get("HEADWISE_BROWSER"):
-        pytest.fail("HEADWISE_BROWSER is set, but there is no chromium: apt-get install chromium fonts-noto-cjk")
+        pytest.fail(
+            "HEADWISE_BROWSER is set, but there is no chromium: apt-get install chromium fonts-noto-cjk"
+        )
     if path is None:
         pytest.skip("the page is tested in a real browser: apt-get install chromium fonts-noto-cjk")
     with sync_playwright() as playwright:
@@ -125,7 +134,11 @@ class Watched:
 
     @property
     def unforeseen(self) -> list[str]:
-        return [problem for problem in self.problems if not any(words in problem for words in self.allowed)]
+        return [
+            problem
+            for problem in self.problems
+            if not any(words in problem for words in self.allowed)
+        ]
 
 
 Visit = Callable[..., Watched]
@@ -136,7 +149,9 @@ def visit(browser: Browser, address: str) -> Iterator[Visit]:
     """visit(language="zh", theme="dark", width=390) → a watched page on the server."""
     opened: list[Watched] = []
 
-    def open_page(*, language: str = "en", theme: str = "light", width: int = 1280, at: str = "") -> Watched:
+    def open_page(
+        *, language: str = "en", theme: str = "light", width: int = 1280, at: str = ""
+    ) -> Watched:
         context = browser.new_context(
             locale="zh-CN" if language == "zh" else "en-US",
             color_scheme="dark" if theme == "dark" else "light",

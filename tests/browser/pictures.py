@@ -36,7 +36,12 @@ PICTURES: dict[str, tuple[str, dict[str, str], str, int]] = {
     "heads": ("heads", {"text": TIRED, "layer": "1", "head": "2"}, "light", 1516),
     "steps": ("steps", {"text": TIRED, "step": "9"}, "dark", 1568),
     "tree": ("tree", {"text": TIRED}, "light", 1563),
-    "numbers": ("numbers", {"show": "row", "text": WIDE, "layer": "1", "head": "2", "query": "8"}, "light", 1450),
+    "numbers": (
+        "numbers",
+        {"show": "row", "text": WIDE, "layer": "1", "head": "2", "query": "8"},
+        "light",
+        1450,
+    ),
     "positions": ("positions", {"right": "alibi"}, "light", 1180),
     "patterns": ("patterns", {}, "light", 1640),
     "runs": ("runs", {}, "light", 1420),
@@ -71,11 +76,16 @@ def make_pictures(model: Path, folder: Path, names: list[str]) -> None:
             view, state, theme, height = PICTURES[name]
             for language, ending in (("en-US", ""), ("zh-CN", ".zh")):
                 context = browser.new_context(
-                    locale=language, color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce"
+                    locale=language,
+                    color_scheme="dark" if theme == "dark" else "light",
+                    reduced_motion="reduce",
                 )
                 address = f"{running.address}/#/{view}?{urlencode(state)}"
                 room = ROOM_FOR_CHINESE if ending else 0
-                save(shoot(context.new_page(), address, height + room), folder / f"explorer-{name}{ending}.png")
+                save(
+                    shoot(context.new_page(), address, height + room),
+                    folder / f"explorer-{name}{ending}.png",
+                )
                 context.close()
         browser.close()
     running.stop()

@@ -75,7 +75,9 @@ def test_leaving_a_view_and_coming_back_while_it_works(visit: Visit, gate: Gate)
 def test_a_key_that_is_not_known_can_be_given_again(visit: Visit, tmp_path: Path) -> None:
     keys = tmp_path / "keys.txt"
     key = add_key(keys, "alice")
-    running = RunningServer(create_app(load_models([f"tiny={BUNDLE}"], device="cpu"), ServerSettings(keys=keys)))
+    running = RunningServer(
+        create_app(load_models([f"tiny={BUNDLE}"], device="cpu"), ServerSettings(keys=keys))
+    )
     try:
         watched = visit(at=running.address)
         watched.allowed = ("Failed to load resource",)
@@ -126,29 +128,39 @@ def test_a_slider_asks_when_it_rests_and_too_many_questions_are_explained(visit:
     expect(page.locator(".answer")).to_contain_text("Query 54.00")
     assert len(asked) == 2  # the first movement and the last
     assert "query=" not in page.url
-    slider.evaluate(move, [[55, 56, 57, 58, 59], ["input", "change"]])  # as by a key that is held down
+    slider.evaluate(
+        move, [[55, 56, 57, 58, 59], ["input", "change"]]
+    )  # as by a key that is held down
     expect(page.locator(".answer")).to_contain_text("Query 59.00")
     assert len(asked) <= 4
     assert "query=59" in page.url
     watched.allowed = ("Failed to load resource",)
     refusal = {"error": {"code": "too_fast", "message": "send several texts", "message_zh": "…"}}
-    page.route("**/v1/attend", lambda route: route.fulfill(status=429, json=refusal, headers={"Retry-After": "7"}))
+    page.route(
+        "**/v1/attend",
+        lambda route: route.fulfill(status=429, json=refusal, headers={"Retry-After": "7"}),
+    )
     slider.press("ArrowRight")
     expect(page.locator(".problem")).to_contain_text("Wait 7 s")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize(
-    "view", ["align?kind=foo", "heads?kind=foo", "tree?beam=99", "steps?alpha=x", "numbers?weights=foo"]
+    "view",
+    ["align?kind=foo", "heads?kind=foo", "tree?beam=99", "steps?alpha=x", "numbers?weights=foo"],
 )
-def test_a_link_with_a_wrong_setting_is_told_in_words(visit: Visit, view: str, language: str) -> None:
+def test_a_link_with_a_wrong_setting_is_told_in_words(
+    visit: Visit, view: str, language: str
+) -> None:
     watched = visit(language=language)
     watched.allowed = ("422",)
     watched.show(view)
     page = watched.page
     problem = page.locator(".problem:visible")
     if problem.count():  # views that know the wrong value show their usual one instead
-        expect(problem).to_contain_text({"en": "a setting that does not exist", "zh": "设置并不存在"}[language])
+        expect(problem).to_contain_text(
+            {"en": "a setting that does not exist", "zh": "设置并不存在"}[language]
+        )
         expect(problem).not_to_contain_text("must be")
         expect(problem).not_to_contain_text("必须是")
         problem.get_by_role("link").click()

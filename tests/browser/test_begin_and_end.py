@@ -21,7 +21,9 @@ def test_the_page_has_a_model_trained_and_opens_it(
     visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "runs" / "demo"
-    monkeypatch.setattr(DemoTraining, "command", lambda _: [sys.executable, "-c", PRETEND, str(run), str(BUNDLE)])
+    monkeypatch.setattr(
+        DemoTraining, "command", lambda _: [sys.executable, "-c", PRETEND, str(run), str(BUNDLE)]
+    )
     running = RunningServer(create_app({}, ServerSettings(demo=run, runs=run.parent)))
     try:
         watched = visit(at=running.address)
@@ -29,17 +31,25 @@ def test_the_page_has_a_model_trained_and_opens_it(
         page = watched.page
         assert page.locator("main h1").inner_text() == "No model yet"
         page.get_by_role("button", name="Train the model").click()
-        expect(page.get_by_role("status").filter(has_text="step 10 of 40")).to_contain_text("loss 2.500")
-        expect(page.get_by_role("status").filter(has_text="step 10 of 40")).to_contain_text("BLEU 12.3")
+        expect(page.get_by_role("status").filter(has_text="step 10 of 40")).to_contain_text(
+            "loss 2.500"
+        )
+        expect(page.get_by_role("status").filter(has_text="step 10 of 40")).to_contain_text(
+            "BLEU 12.3"
+        )
         assert page.locator("progress").get_attribute("value") == "10"
         page.get_by_role("link", name="Watch its curves").click()
         expect(page.locator("[role=status].live")).to_contain_text("demo is at update 10")
         expect(
-            page.locator("figure", has=page.get_by_role("heading", name="BLEU and chrF")).locator(".chart path")
+            page.locator("figure", has=page.get_by_role("heading", name="BLEU and chrF")).locator(
+                ".chart path"
+            )
         ).not_to_have_count(0)
         page.go_back()
         (run / "go").touch()
-        expect(page.get_by_role("status").filter(has_text="measured on sentences it never saw")).to_be_visible()
+        expect(
+            page.get_by_role("status").filter(has_text="measured on sentences it never saw")
+        ).to_be_visible()
         (run / "measured").touch()
         expect(page.locator("main h1")).to_have_text("Translate and align")
         watched.settle()
@@ -48,7 +58,9 @@ def test_the_page_has_a_model_trained_and_opens_it(
         running.stop()
 
 
-def test_a_server_that_is_stopped_at_work_is_explained(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_stopped_at_work_is_explained(
+    visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun, over = threading.Event(), threading.Event()
     answer = trace_addresses.answer_trace
 
@@ -59,7 +71,9 @@ def test_a_server_that_is_stopped_at_work_is_explained(visit: Visit, monkeypatch
         return answer(name, translator, body, is_over=is_over)
 
     monkeypatch.setattr(trace_addresses, "answer_trace", slow)
-    running = RunningServer(create_app(load_models([f"tiny={BUNDLE}"], device="cpu"), ServerSettings()))
+    running = RunningServer(
+        create_app(load_models([f"tiny={BUNDLE}"], device="cpu"), ServerSettings())
+    )
     try:
         watched = visit(at=running.address, language="zh")
         watched.show("align")

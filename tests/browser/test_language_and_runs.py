@@ -12,7 +12,7 @@ from headwise.randomness import numpy_generator
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 from tests.browser.conftest import RunningServer, Visit
 from tests.browser.test_mechanics import ask, cells
 from tests.browser.test_views import SETTINGS, check_accessible
@@ -35,9 +35,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def speaking(directory: Path) -> Iterator[str]:
     """A server without a translator: a language model, word vectors (one of them hostile), runs."""
     words = [HOSTILE, *(f"word{number}" for number in range(40))]
-    space = VectorSpace(words, numpy_generator("words on a page").normal(size=(41, 7)), text_words=2_023_376)
+    space = VectorSpace(
+        words, numpy_generator("words on a page").normal(size=(41, 7)), text_words=2_023_376
+    )
     models = {
-        "spoken": LoadedModel("spoken", "language_model", LanguageModel.load(directory / "tiny.arpa"), language="en"),
+        "spoken": LoadedModel(
+            "spoken", "language_model", LanguageModel.load(directory / "tiny.arpa"), language="en"
+        ),
         "vectors": LoadedModel("vectors", "word_vectors", space),
     }
     running = RunningServer(create_app(models, ServerSettings(runs=directory / "runs")))
@@ -66,7 +70,9 @@ def test_only_views_that_can_show_something_and_all_of_them_clean(
     for view in ("language", "vectors", "runs"):
         watched.show(view)
         page = watched.page
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} is wider than the window"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
+            f"{view} is wider than the window"
+        )
         assert page.locator("main .problem:not([hidden])").count() == 0, view
         for button in page.locator(".tools [aria-expanded]").all():
             button.click()
@@ -81,8 +87,12 @@ def test_two_sentences_token_by_token(visit: Visit, speaking: str, directory: Pa
     for place, text in enumerate(("dogs bark", "bark dogs")):
         scored = page.locator(".scored").nth(place)
         (score,) = own.score([text])
-        assert scored.locator(".token-text").all_inner_texts() == [token.token for token in score.tokens]
-        shown = [float(number.replace("−", "-")) for number in scored.locator("small").all_inner_texts()]
+        assert scored.locator(".token-text").all_inner_texts() == [
+            token.token for token in score.tokens
+        ]
+        shown = [
+            float(number.replace("−", "-")) for number in scored.locator("small").all_inner_texts()
+        ]
         assert shown == pytest.approx([token.log_probability for token in score.tokens], abs=1e-3)
     assert "best" in str(page.locator(".scored").nth(0).get_attribute("class"))
     assert "“dogs bark” is" in page.locator(".reading").nth(0).inner_text()
@@ -101,7 +111,10 @@ def test_unknown_words_are_not_crowned(visit: Visit, speaking: str) -> None:
     page = watched.page
     assert page.locator(".scored").count() == 2
     assert page.locator(".scored.best").count() == 0
-    assert "No verdict: most words of a sentence are unknown" in page.locator(".reading").nth(0).inner_text()
+    assert (
+        "No verdict: most words of a sentence are unknown"
+        in page.locator(".reading").nth(0).inner_text()
+    )
 
 
 def test_sums_of_words_say_how_much_text_they_stand_on(visit: Visit, speaking: str) -> None:
@@ -115,9 +128,16 @@ def test_sums_of_words_say_how_much_text_they_stand_on(visit: Visit, speaking: s
 def test_a_piece_that_begins_no_word_goes_on_with_the_last(visit: Visit, speaking: str) -> None:
     watched = visit(at=speaking)
     page = watched.page
-    found = [("ged", ["ged"]), ("barks", ["▁bark", "s"]), ("!", ["!"]), ("</s>", ["</s>"]), ("狗", ["狗"])]
+    found = [
+        ("ged", ["ged"]),
+        ("barks", ["▁bark", "s"]),
+        ("!", ["!"]),
+        ("</s>", ["</s>"]),
+        ("狗", ["狗"]),
+    ]
     predictions = [
-        {"text": text, "tokens": tokens, "log_probability": -1.0, "probability": 0.1} for text, tokens in found
+        {"text": text, "tokens": tokens, "log_probability": -1.0, "probability": 0.1}
+        for text, tokens in found
     ]
     reply = {"model": "spoken", "beginning": "dog ____", "predictions": predictions}
     page.route("**/v1/predict", lambda route: route.fulfill(json=reply))
@@ -144,7 +164,11 @@ def test_a_map_of_words_with_their_cosines(visit: Visit, speaking: str) -> None:
     page = watched.page
     reply = ask(watched, "v1/vectors", {"queries": ["word3", "word5 - word7"], "count": 5})
     shown = cells(watched)
-    own = [[one["word"], f"{one['cosine']:.3f}"] for query in reply["queries"] for one in query["nearest"]]
+    own = [
+        [one["word"], f"{one['cosine']:.3f}"]
+        for query in reply["queries"]
+        for one in query["nearest"]
+    ]
     assert shown == own
     assert page.locator(".chart svg path").count() == len(reply["words"])
     # Names are drawn after every point, so that none covers them; those asked for come last of all.
@@ -171,13 +195,21 @@ def test_what_is_measured_on_another_scale_has_its_own_figure(visit: Visit, tmp_
         write_run(tmp_path / name, 1, 2)
         with (tmp_path / name / "log.jsonl").open("a", encoding="utf-8") as log:
             for step, bleu in ((2, 7.5 + place), (4, 31.25 + place)):
-                line = {"kind": "valid", "step": step, "perplexity": 900 - step, "bleu": bleu, "chrf": 2 * bleu}
+                line = {
+                    "kind": "valid",
+                    "step": step,
+                    "perplexity": 900 - step,
+                    "bleu": bleu,
+                    "chrf": 2 * bleu,
+                }
                 log.write(json.dumps(line) + "\n")
     running = RunningServer(create_app({}, ServerSettings(runs=tmp_path)))
     try:
         watched = visit(at=running.address)
         watched.show("runs?run=one&other=two")
-        figure = watched.page.locator("figure", has=watched.page.get_by_role("heading", name="BLEU and chrF"))
+        figure = watched.page.locator(
+            "figure", has=watched.page.get_by_role("heading", name="BLEU and chrF")
+        )
         figure.get_by_role("button", name="Table").click()
         headings = ["update", "one · BLEU", "one · chrF", "two · BLEU", "two · chrF"]
         expect(figure.locator("table thead th")).to_have_text(headings)
@@ -185,7 +217,9 @@ def test_what_is_measured_on_another_scale_has_its_own_figure(visit: Visit, tmp_
             ["4", "31.2500", "62.5000", "32.2500", "64.5000"]
         )
         expect(figure.locator(".series-names li")).to_have_count(4)
-        perplexity = watched.page.locator("figure", has=watched.page.get_by_role("heading", name="Perplexity"))
+        perplexity = watched.page.locator(
+            "figure", has=watched.page.get_by_role("heading", name="Perplexity")
+        )
         expect(perplexity.locator(".series-names li")).to_have_count(2)
         expect(watched.page.get_by_role("heading", name="Accuracy")).to_be_hidden()
     finally:
@@ -203,10 +237,14 @@ def test_a_run_grows_before_ones_eyes(visit: Visit, speaking: str, directory: Pa
     loss.get_by_role("button", name="Table").click()
     expect(loss.locator("table tbody tr")).to_have_count(4)
     with (directory / "runs" / "first" / "log.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"kind": "train", "step": 9, "loss": 0.25, "learning_rate": 0.5}) + "\n")
+        file.write(
+            json.dumps({"kind": "train", "step": 9, "loss": 0.25, "learning_rate": 0.5}) + "\n"
+        )
     page.wait_for_selector("[role=status].live:has-text('update 9')")
     expect(loss.locator("table tbody tr").last.locator("th, td")).to_have_text(["9", "0.2500"])
-    expect(page.locator("figure", has=page.get_by_role("heading", name="Learning rate"))).to_be_visible()
+    expect(
+        page.locator("figure", has=page.get_by_role("heading", name="Learning rate"))
+    ).to_be_visible()
 
 
 def test_two_runs_over_each_other(visit: Visit, speaking: str) -> None:

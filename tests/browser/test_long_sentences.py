@@ -30,7 +30,9 @@ def synthetic(num_pieces: int, num_heads: int) -> dict[str, Any]:
 
 def drawing_times(watched: Watched) -> list[float]:
     """Milliseconds of each drawing of all heads, all the work between the reply and the pixels."""
-    return watched.page.evaluate("performance.getEntriesByName('headwise-heads').map(entry => entry.duration)")
+    return watched.page.evaluate(
+        "performance.getEntriesByName('headwise-heads').map(entry => entry.duration)"
+    )
 
 
 def test_eight_heads_of_256_by_256_are_drawn_within_100_ms(visit: Visit) -> None:
@@ -55,7 +57,9 @@ def test_a_sentence_of_512_pieces_stays_usable(visit: Visit) -> None:
     }"""
     watched.page.locator(".matrix").focus()
     assert min(watched.page.evaluate(walking)) < 50
-    assert watched.page.locator(".matrix").evaluate("matrix => matrix.scrollHeight > matrix.clientHeight")
+    assert watched.page.locator(".matrix").evaluate(
+        "matrix => matrix.scrollHeight > matrix.clientHeight"
+    )
     watched.show("align?text=long&level=piece")
     assert watched.page.locator(".words.query button").count() == 512
     expect(watched.page.get_by_text("sentences of at most 128 pieces")).to_be_visible()
@@ -78,13 +82,22 @@ def test_more_weights_than_a_reply_holds_come_layer_by_layer(visit: Visit) -> No
         asked.append(route.request.post_data_json["maps"].get("layers"))
         if asked[-1] is None:
             route.fulfill(
-                status=422, json={"error": {"code": "too_many_values", "message": "ask for fewer", "message_zh": ""}}
+                status=422,
+                json={
+                    "error": {
+                        "code": "too_many_values",
+                        "message": "ask for fewer",
+                        "message_zh": "",
+                    }
+                },
             )
         else:
             reply = synthetic(61, 2)
             (kind,) = route.request.post_data_json["maps"]["kinds"]
             kinds = ("cross", "encoder_self")
-            reply["attention"] = [{"kind": one, "layer": layer, "heads": 2} for one in kinds for layer in range(3)]
+            reply["attention"] = [
+                {"kind": one, "layer": layer, "heads": 2} for one in kinds for layer in range(3)
+            ]
             reply["maps"][0] |= {"layer": asked[-1][0], "kind": kind}
             route.fulfill(json=reply)
 
@@ -94,7 +107,9 @@ def test_more_weights_than_a_reply_holds_come_layer_by_layer(visit: Visit) -> No
     watched.page.locator(".controls .field:has(span:text-is('Layer')) select").select_option("2")
     watched.settle()
     assert asked == [None, [0], [2]]
-    watched.page.locator(".controls .field:has(span:text-is('Attention')) select").select_option("encoder_self")
+    watched.page.locator(".controls .field:has(span:text-is('Attention')) select").select_option(
+        "encoder_self"
+    )
     watched.settle()
     assert asked == [None, [0], [2], None, [0]], "another kind is asked for whole first"
     assert watched.page.locator(".problem:not([hidden])").count() == 0

@@ -13,7 +13,10 @@ from tests.browser.conftest import Visit, Watched
 
 def cells(watched: Watched, selector: str = ".sheet tbody tr") -> list[list[str]]:
     """Rows of a table, read at once: the browser writes a tab between two cells."""
-    return [[cell.strip() for cell in row.split("\t")] for row in watched.page.locator(selector).all_inner_texts()]
+    return [
+        [cell.strip() for cell in row.split("\t")]
+        for row in watched.page.locator(selector).all_inner_texts()
+    ]
 
 
 def numbers(texts: list[str]) -> list[float]:
@@ -22,7 +25,9 @@ def numbers(texts: list[str]) -> list[float]:
 
 def ask(watched: Watched, path: str, body: object) -> dict[str, object]:
     reply = watched.page.request.post(
-        f"{watched.address}/{path}", data=json.dumps(body), headers={"content-type": "application/json"}
+        f"{watched.address}/{path}",
+        data=json.dumps(body),
+        headers={"content-type": "application/json"},
     )
     assert reply.ok, reply.text()
     return reply.json()
@@ -43,7 +48,9 @@ def test_the_waist_example_follows_its_slider(visit: Visit) -> None:
     own = ask(watched, "v1/attend", {"example": "waist", "queries": [[56.5]]})
     assert numbers([row[2] for row in cells(watched)]) == pytest.approx(own["scores"][0], abs=1e-4)
     assert numbers([row[3] for row in cells(watched)]) == pytest.approx(own["weights"][0], abs=1e-4)
-    assert float(page.locator(".sheet tfoot td").last.inner_text()) == pytest.approx(own["outputs"][0][0], abs=1e-4)
+    assert float(page.locator(".sheet tfoot td").last.inner_text()) == pytest.approx(
+        own["outputs"][0][0], abs=1e-4
+    )
     assert "query=56.5" in page.url
     page.reload()
     watched.settle()
@@ -57,7 +64,9 @@ def test_every_score_can_be_chosen_for_two_columns(visit: Visit) -> None:
     for score in ("additive", "cosine", "location"):
         watched.page.locator("label.field:has(option[value=additive]) select").select_option(score)
         watched.settle()
-        own = ask(watched, "v1/attend", {"example": "two-column", "queries": [[57, 83]], "score": score})
+        own = ask(
+            watched, "v1/attend", {"example": "two-column", "queries": [[57, 83]], "score": score}
+        )
         watched.page.wait_for_selector(f".figure-body math >> text={own['formula'][:1]}")
         outputs = numbers(watched.page.locator(".sheet tfoot td").all_inner_texts()[-2:])
         assert outputs == pytest.approx(own["outputs"][0], abs=1e-4)
@@ -78,7 +87,9 @@ def test_a_row_of_the_model_is_the_models(visit: Visit) -> None:
     assert numbers([row[1] for row in shown]) == pytest.approx(own["products"], abs=1e-4)
     assert numbers([row[-1] for row in shown]) == pytest.approx(own["weights"], abs=1e-4)
     assert [row[3] for row in shown] == ["" if seen else "hidden" for seen in own["visible"]]
-    watched.page.get_by_role("group", name="Which piece looks?").get_by_role("button").nth(0).click()
+    watched.page.get_by_role("group", name="Which piece looks?").get_by_role("button").nth(
+        0
+    ).click()
     watched.settle()
     watched.page.wait_for_selector(".words button.chosen >> nth=0")
     assert "query=0" in watched.page.url
@@ -90,7 +101,9 @@ def test_positions_are_read_with_keys_and_saved(visit: Visit, tmp_path: Path) ->
     watched = visit()
     watched.show("positions?left=alibi&right=sinusoidal&length=16&dim=8&heads=2")
     page = watched.page
-    own = ask(watched, "v1/positions", {"position": {"kind": "alibi"}, "length": 16, "dim": 8, "heads": 2})
+    own = ask(
+        watched, "v1/positions", {"position": {"kind": "alibi"}, "length": 16, "dim": 8, "heads": 2}
+    )
     left = page.locator(".side").nth(0)
     left.locator(".chart").focus()
     page.keyboard.press("Home")
@@ -141,7 +154,9 @@ def test_what_was_measured_is_told_in_the_readers_language(visit: Visit, address
     notes = watched.page.locator("figure").nth(2).locator("p.quiet")
     expect(notes.filter(has_text="测得")).to_contain_text("约需 509.0 GiB 内存")
     told = " ".join(notes.all_inner_texts())
-    assert re.findall(r"\b(?:would|need|heads|compiled|True|False|window|rank|measured)\b", told) == []
+    assert (
+        re.findall(r"\b(?:would|need|heads|compiled|True|False|window|rank|measured)\b", told) == []
+    )
     assert watched.page.locator("figure").nth(2).get_by_text("窗口", exact=True).count() > 0
     (shipped,) = httpx.get(f"{address}/v1/costs").json()["costs"]
     texts = httpx.get(f"{address}/static/en.json").json()["patterns"]
@@ -153,7 +168,10 @@ def test_bars_around_a_difference_belong_together(visit: Visit) -> None:
     watched = visit()
     watched.show("numbers")
     raised = watched.page.locator(".formula msup").first
-    assert raised.evaluate("one => [one.children[0].localName, one.children[0].textContent]") == ["mrow", "|q−k|"]
+    assert raised.evaluate("one => [one.children[0].localName, one.children[0].textContent]") == [
+        "mrow",
+        "|q−k|",
+    ]
 
 
 def test_the_menu_of_a_narrow_page_shows_where_one_is(visit: Visit) -> None:

@@ -41,8 +41,15 @@ def test_all_heads_of_a_language_model(visit: Visit, reading: str) -> None:
         "maps": {"kinds": ["decoder_self"], "layers": [1], "heads": [1], "bits": 16},
     }
     (packed,) = ask(watched, "v1/trace", body)["maps"]  # type: ignore[misc]
-    weights = np.frombuffer(base64.b64decode(packed["weights"]), "<u2").reshape(7, 7) * packed["scale"] / 65535
-    shown = [[float(cell) for cell in row.split("\t")[1:]] for row in large.locator("tbody tr").all_inner_texts()]
+    weights = (
+        np.frombuffer(base64.b64decode(packed["weights"]), "<u2").reshape(7, 7)
+        * packed["scale"]
+        / 65535
+    )
+    shown = [
+        [float(cell) for cell in row.split("\t")[1:]]
+        for row in large.locator("tbody tr").all_inner_texts()
+    ]
     np.testing.assert_allclose(shown, weights, atol=6e-5)
     large.get_by_role("button", name="请求").click()
     found: dict[str, dict[str, list[object]]] = {}
@@ -62,7 +69,9 @@ def test_hidden_marks_are_told_and_a_hostile_word_is_a_word(visit: Visit, readin
     page.get_by_role("button", name="Read", exact=True).click()
     watched.settle()
     large = page.locator("figure", has=page.get_by_role("heading", name="One head"))
-    expect(large.locator(".reading")).to_contain_text("of the attention lies on hidden sentence marks")
+    expect(large.locator(".reading")).to_contain_text(
+        "of the attention lies on hidden sentence marks"
+    )
     assert page.locator("main img").count() == 0
     page.locator("textarea").fill("dog " * 13)
     watched.allowed = ("422",)
@@ -80,8 +89,12 @@ def test_a_text_is_read_step_by_step_and_written_on_by_hand(visit: Visit, readin
     expect(page.locator(".look")).to_have_text("</s>1.00")
     (step,) = ask(watched, "v1/trace", {"text": "the", "top": 8})["steps"][:1]  # type: ignore[index]
     shown = page.locator(".option .bar-share").all_inner_texts()
-    assert shown[: len(step["best"])] == [f"{100 * np.exp(one['log_probability']):.2f} %" for one in step["best"]]
-    piece = next(one["piece"] for one in step["best"] if one["piece"] not in ("▁the", "</s>", "<unk>"))
+    assert shown[: len(step["best"])] == [
+        f"{100 * np.exp(one['log_probability']):.2f} %" for one in step["best"]
+    ]
+    piece = next(
+        one["piece"] for one in step["best"] if one["piece"] not in ("▁the", "</s>", "<unk>")
+    )
     page.get_by_role("button", name=f"{piece},").click()
     watched.settle()
     assert page.locator("textarea").input_value() == piece.removeprefix("▁")
@@ -95,7 +108,10 @@ def test_one_of_its_rows_opened_up(visit: Visit, reading: str) -> None:
     page = watched.page
     body = {"text": TEXT.replace("+", " "), "layer": 1, "head": 1, "query": 3}
     row = ask(watched, "v1/row", body)
-    cells_ = [line.split("\t") for line in page.locator(".sheet").first.locator("tbody tr").all_inner_texts()]
+    cells_ = [
+        line.split("\t")
+        for line in page.locator(".sheet").first.locator("tbody tr").all_inner_texts()
+    ]
     assert [float(line[-1]) for line in cells_] == [round(weight, 4) for weight in row["weights"]]  # type: ignore[attr-defined]
     assert [line[3] for line in cells_] == [""] * 4 + ["hidden"] * 3
     check_accessible(watched, "numbers")

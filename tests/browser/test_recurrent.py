@@ -11,22 +11,31 @@ from headwise.randomness import torch_generator
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
-from headwise.tasks.bundle import Bundle
 from headwise.tasks.recipe import load_translation_recipe
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.bundle import TranslatorBundle
+from headwise.tasks.translation.translator import Translator
 from tests.browser.conftest import BUNDLE, RunningServer, Visit
 
 
 def recurrent(attention: str) -> Translator:
     """A recurrent translator that has learned nothing, with the words of the tiny one."""
     own = Translator.load(BUNDLE, device="cpu")
-    overrides = ["model.dim=16", f"model.attention={{kind: {attention}}}", "decoding={kind: greedy, max_length: 8}"]
+    overrides = [
+        "model.dim=16",
+        f"model.attention={{kind: {attention}}}",
+        "decoding={kind: greedy, max_length: 8}",
+    ]
     recipe = load_translation_recipe("pocket-recurrent", overrides)
     sizes = (own.tokenizers.source.size, own.tokenizers.target.size)
     model = build_model(
-        recipe.model, source_size=sizes[0], target_size=sizes[1], generator=torch_generator("recurrent on a page")
+        recipe.model,
+        source_size=sizes[0],
+        target_size=sizes[1],
+        generator=torch_generator("recurrent on a page"),
     )
-    return Translator(Bundle(Path("nowhere"), recipe, own.tokenizers, model, {}), device="cpu")
+    return Translator(
+        TranslatorBundle(Path("nowhere"), recipe, own.tokenizers, model, {}), device="cpu"
+    )
 
 
 @pytest.fixture(scope="module")

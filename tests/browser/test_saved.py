@@ -32,7 +32,10 @@ def test_a_saved_heat_map_tells_what_its_colours_mean(visit: Visit) -> None:
     watched.show("heads?text=The+old+dog+saw+the+child.")
     root = ElementTree.fromstring(save(watched, watched.page.locator("figure").first, "SVG"))
     words = ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
-    assert words[-2:] == watched.page.locator("figure").first.locator(".matrix-scale span").all_inner_texts()
+    assert (
+        words[-2:]
+        == watched.page.locator("figure").first.locator(".matrix-scale span").all_inner_texts()
+    )
 
 
 @pytest.mark.prove
@@ -60,7 +63,9 @@ def check_request(figure: Locator) -> None:
     button.click()
     curl, python = figure.locator(".code pre").all_inner_texts()
     button.click()
-    sent = subprocess.run(["bash", "-c", curl.replace("curl ", "curl -sf ", 1)], capture_output=True, check=True)
+    sent = subprocess.run(
+        ["bash", "-c", curl.replace("curl ", "curl -sf ", 1)], capture_output=True, check=True
+    )
     found: dict[str, Any] = {}
     exec(python, found)
     answers = [json.loads(sent.stdout), found["answer"]]

@@ -18,7 +18,9 @@ TEXT = "The old dog saw the child."
 
 
 def trace(address: str, **body: Any) -> Any:
-    return httpx.post(f"{address}/v1/trace", json={"model": "tiny", "text": TEXT, **body}, timeout=30).json()
+    return httpx.post(
+        f"{address}/v1/trace", json={"model": "tiny", "text": TEXT, **body}, timeout=30
+    ).json()
 
 
 def read_table(page: Page, figure: int = 0) -> list[list[str]]:
@@ -92,7 +94,9 @@ def test_words_and_heads_are_put_together_as_in_python(visit: Visit, address: st
     reply = trace(address, text=sentence, maps={"kinds": ["cross"], "bits": 16})
     rows, columns = (group_pieces(tuple(reply[side]["pieces"])) for side in ("target", "source"))
     merged = merge_weights(unpack(reply["maps"][0]), rows, columns)[:, :-1]
-    kept = merged[:, :, :-1] / merged[:, :, :-1].sum(axis=-1, keepdims=True)  # without </s>, scaled to one
+    kept = merged[:, :, :-1] / merged[:, :, :-1].sum(
+        axis=-1, keepdims=True
+    )  # without </s>, scaled to one
     assert table[0][1:] == list(columns.text[:-1])
     shown = np.array([[float(cell) for cell in line[1:]] for line in table[1:]])
     np.testing.assert_allclose(shown, kept.mean(axis=0), atol=6e-5)
@@ -138,7 +142,9 @@ def test_steps_and_tree_tell_the_servers_numbers(visit: Visit, address: str) -> 
 
 def test_a_link_brings_back_the_state(visit: Visit) -> None:
     watched = visit()
-    watched.show(f"align?text={quote('I am here.')}&kind=encoder_self&head=1&level=piece&marks=show&word=query-2")
+    watched.show(
+        f"align?text={quote('I am here.')}&kind=encoder_self&head=1&level=piece&marks=show&word=query-2"
+    )
     page = watched.page
     assert page.locator("textarea").input_value() == "I am here."
     assert page.locator(".words.query button[aria-pressed=true]").count() == 1
@@ -160,7 +166,9 @@ def test_saved_files_hold_the_words(visit: Visit, address: str) -> None:
             watched.page.get_by_role("button", name=f"Save as {kind}").first.click()
         saved[kind] = download.value.path().read_bytes()
     root = ElementTree.fromstring(saved["SVG"])
-    words = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    words = [
+        "".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")
+    ]
     assert [word for word in words if word in ("old", "dog", "child")] == ["old", "dog", "child"]
     assert saved["PNG"].startswith(b"\x89PNG")
     assert "child" in saved["CSV"].decode("utf-8-sig").splitlines()[0]
@@ -174,8 +182,12 @@ def test_a_head_in_three_numbers(visit: Visit, address: str) -> None:
     weights = unpack(trace(address, maps={"kinds": ["cross"], "bits": 16})["maps"][0])
     entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(axis=-1).mean(axis=-1)
     expected = np.stack([weights.max(axis=-1).mean(axis=-1), entropy], axis=1)
-    np.testing.assert_allclose([[float(cell) for cell in line[2:4]] for line in table[1:]], expected, atol=1e-4)
-    np.testing.assert_allclose([float(line[4]) for line in table[1:]], weights[:, :-1, -1].mean(axis=-1), atol=1e-4)
+    np.testing.assert_allclose(
+        [[float(cell) for cell in line[2:4]] for line in table[1:]], expected, atol=1e-4
+    )
+    np.testing.assert_allclose(
+        [float(line[4]) for line in table[1:]], weights[:, :-1, -1].mean(axis=-1), atol=1e-4
+    )
     with watched.page.expect_download() as download:
         watched.page.locator("figure").nth(1).get_by_role("button", name="Save as SVG").click()
     root = ElementTree.fromstring(download.value.path().read_bytes())
@@ -236,7 +248,9 @@ def test_several_sentences_are_told_and_offered(visit: Visit, view: str) -> None
     expect(page.locator(".several")).to_contain_text("2 were given")
     page.locator(".several button").nth(1).click()
     watched.settle()
-    assert page.locator("form.sentence-form :is(textarea, input)").input_value() == "Where is the cat?"
+    assert (
+        page.locator("form.sentence-form :is(textarea, input)").input_value() == "Where is the cat?"
+    )
     expect(page.locator(".several")).to_be_empty()
 
 

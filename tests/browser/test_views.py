@@ -7,7 +7,10 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Visit, Watched
 
 SETTINGS = [
-    (language, theme, width) for language in ("en", "zh") for theme in ("light", "dark") for width in (1280, 390)
+    (language, theme, width)
+    for language in ("en", "zh")
+    for theme in ("light", "dark")
+    for width in (1280, 390)
 ]
 FAST = [("zh", "dark", 390)]
 OTHERS = [pytest.param(*one, marks=pytest.mark.prove) for one in SETTINGS if one not in FAST]
@@ -15,7 +18,10 @@ OTHERS = [pytest.param(*one, marks=pytest.mark.prove) for one in SETTINGS if one
 
 def views_of(watched: Watched) -> list[str]:
     links = watched.page.locator("#views a")
-    return [str(links.nth(place).get_attribute("href")).removeprefix("#/") for place in range(links.count())]
+    return [
+        str(links.nth(place).get_attribute("href")).removeprefix("#/")
+        for place in range(links.count())
+    ]
 
 
 def check_accessible(watched: Watched, view: str) -> None:
@@ -41,11 +47,17 @@ def test_every_view_is_clean(visit: Visit, language: str, theme: str, width: int
         watched.show(view)
         assert page.locator("main h1").inner_text().strip()
         assert page.locator("#views a[aria-current=page]").count() == 1
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} is wider than the window"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
+            f"{view} is wider than the window"
+        )
         assert page.locator("main .problem:not([hidden])").count() == 0, view
         for figure in page.locator("figure:visible").all():
             offered = figure.locator(".tools button").all_inner_texts()
-            assert set(offered) >= {"SVG", "PNG", "CSV", "JSON"}, (view, figure.get_attribute("aria-label"), offered)
+            assert set(offered) >= {"SVG", "PNG", "CSV", "JSON"}, (
+                view,
+                figure.get_attribute("aria-label"),
+                offered,
+            )
             assert figure.locator(".tools [aria-expanded]").count() == 2
         for button in page.locator(".tools [aria-expanded]").all():
             button.click()

@@ -17,7 +17,12 @@ HEADER = """# What users type and read. A change here is a change for them: look
 
 
 def describe(parser: argparse.ArgumentParser) -> list[str]:
-    lines = [f"== {parser.prog}", *(parser.description or "").splitlines(), *(parser.epilog or "").splitlines(), ""]
+    lines = [
+        f"== {parser.prog}",
+        *(parser.description or "").splitlines(),
+        *(parser.epilog or "").splitlines(),
+        "",
+    ]
     children: list[argparse.ArgumentParser] = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -33,7 +38,11 @@ def describe(parser: argparse.ArgumentParser) -> list[str]:
         )
         marks += ["required"] if action.required and action.option_strings else []
         marks += [f"nargs={action.nargs}"] if action.nargs not in (None, 0) else []
-        marks += [f"default={action.default}"] if action.default not in (None, False, [], argparse.SUPPRESS) else []
+        marks += (
+            [f"default={action.default}"]
+            if action.default not in (None, False, [], argparse.SUPPRESS)
+            else []
+        )
         lines.append(" ".join([name, *marks]) + f"\n    {action.help}")
     for child in children:
         lines += ["", *describe(child)]

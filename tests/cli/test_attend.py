@@ -12,18 +12,33 @@ from tests.docs.pages import GUIDE, read_page
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_guide_shows_what_is_printed(headwise: Headwise, language: str) -> None:
-    shown = [block for block in read_page(GUIDE / language / "11-attention.md").blocks if block.language == "console"]
+    shown = [
+        block
+        for block in read_page(GUIDE / language / "11-attention.md").blocks
+        if block.language == "console"
+    ]
     assert len(shown) == 4
     for block in shown:
         command = shlex.split(block.lines[0].removeprefix("$ "))
         answer = headwise(*command[1:], "--lang", language)
         assert answer.status == 0
-        assert [line.split() for line in answer.out.splitlines()] == [line.split() for line in block.lines[1:]]
+        assert [line.split() for line in answer.out.splitlines()] == [
+            line.split() for line in block.lines[1:]
+        ]
 
 
 def test_json_and_numbers_of_ones_own(headwise: Headwise) -> None:
     answer = headwise(
-        "attend", "--keys", "51,56,58", "--values", "40,43,48", "--queries", "57", "--score", "gaussian", "--json"
+        "attend",
+        "--keys",
+        "51,56,58",
+        "--values",
+        "40,43,48",
+        "--queries",
+        "57",
+        "--score",
+        "gaussian",
+        "--json",
     )
     result = json.loads(answer.out)
     assert result["scores"] == [[-18.0, -0.5, -0.5]]
@@ -33,7 +48,9 @@ def test_json_and_numbers_of_ones_own(headwise: Headwise) -> None:
 
 
 def test_settings_parameters_negative_numbers_and_a_picture(headwise: Headwise) -> None:
-    wide = headwise("attend", "--example", "waist", "score.width=1000", "--json", "--plot", "new/a.png")
+    wide = headwise(
+        "attend", "--example", "waist", "score.width=1000", "--json", "--plot", "new/a.png"
+    )
     assert json.loads(wide.out)["outputs"][0] == pytest.approx([131 / 3], abs=1e-3)
     assert Path("new/a.png").read_bytes().startswith(b"\x89PNG")
     assert wide.err == "the picture: new/a.png\n"
@@ -58,7 +75,16 @@ def test_files_are_read(headwise: Headwise) -> None:
     Path("keys.csv").write_text("waist,chest\n51,70\n56,82\n", encoding="utf-8")
     Path("values.csv").write_text("40\n43\n", encoding="utf-8")
     answer = headwise(
-        "attend", "--keys", "keys.csv", "--values", "values.csv", "--queries", "57,83", "--score", "dot", "--json"
+        "attend",
+        "--keys",
+        "keys.csv",
+        "--values",
+        "values.csv",
+        "--queries",
+        "57,83",
+        "--score",
+        "dot",
+        "--json",
     )
     assert json.loads(answer.out)["scores"] == [[8717.0, 9998.0]]
     assert "keys.csv: the first line, 'waist,chest', is taken for a heading" in answer.err

@@ -46,7 +46,9 @@ def write_pair(source: bytes, target: bytes) -> None:
         (encode(ENGLISH), encode(ENGLISH), "no pair of data.train is left after filtering"),
     ],
 )  # fmt: skip
-def test_two_files_that_do_not_make_a_corpus(source: bytes, target: bytes, message: str, headwise: Headwise) -> None:
+def test_two_files_that_do_not_make_a_corpus(
+    source: bytes, target: bytes, message: str, headwise: Headwise
+) -> None:
     write_pair(source, target)
     answer = train(headwise, "data.train=t")
     assert answer.status == 3
@@ -102,7 +104,9 @@ def test_files_that_are_not_what_they_seem(headwise: Headwise) -> None:
         assert (answer.status, message in answer.err) == (3, True), answer.err
 
 
-def test_every_missing_file_is_named_with_its_key_before_anything_is_prepared(headwise: Headwise) -> None:
+def test_every_missing_file_is_named_with_its_key_before_anything_is_prepared(
+    headwise: Headwise,
+) -> None:
     write_pair(encode(ENGLISH), encode(GERMAN))
     answer = train(headwise, "data.train=t", "data.valid=v", "data.test=w.tsv")
     assert answer.status == 3
@@ -135,12 +139,21 @@ def test_names_of_columns_are_noted_or_left_out(headwise: Headwise) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("text.size=90000", "text.size is 90,000, but this text has room for a vocabulary of at most"),
+        (
+            "text.size=90000",
+            "text.size is 90,000, but this text has room for a vocabulary of at most",
+        ),
         ("text.size=20", "text.size is 20, but the single characters of this text already need"),
-        ("model.encoder.heads=3", "model: encoder.heads=3 does not divide dim=16; choose a divisor such as 2"),
+        (
+            "model.encoder.heads=3",
+            "model: encoder.heads=3 does not divide dim=16; choose a divisor such as 2",
+        ),
         ("model.decoder.layers=0", "model.decoder.layers: must be at least 1, not 0"),
         ("text.coverage=0.95", "text.coverage: must be at least 0.98, not 0.95"),
-        ("data.source=a/b", "data.source: 'a/b' is no language code; a code has letters, digits, '-', '_' and '.'"),
+        (
+            "data.source=a/b",
+            "data.source: 'a/b' is no language code; a code has letters, digits, '-', '_' and '.'",
+        ),
         ("data.target='..'", "data.target: '..' is no language code"),
         ("training.device=cuda", "the device cuda was asked for, but PyTorch sees no GPU"),
         ("training.steps", "'training.steps' is not an override; write key.path=value"),
@@ -148,12 +161,18 @@ def test_names_of_columns_are_noted_or_left_out(headwise: Headwise) -> None:
         ("steps=3", "steps: unknown key; did you mean training.steps?"),
         ("training.stepz=3", "training.stepz: unknown key; did you mean 'steps'?"),
         ("training=5", "training: must be `key: value` parts, not 5"),
-        ("decoding.kind=bem", "no kind 'bem'; choose one of 'greedy', 'beam', 'sampling'; did you mean 'beam'?"),
+        (
+            "decoding.kind=bem",
+            "no kind 'bem'; choose one of 'greedy', 'beam', 'sampling'; did you mean 'beam'?",
+        ),
         (
             "data.train=known:multi30/x",
             "no known corpus is called 'multi30/x'; did you mean 'multi30k'? choose one of multi30k",
         ),
-        ("data.train=pocket:trian", "data.train.0.split: must be 'train', 'valid', 'test' or 'unseen', not 'trian'"),
+        (
+            "data.train=pocket:trian",
+            "data.train.0.split: must be 'train', 'valid', 'test' or 'unseen', not 'trian'",
+        ),
     ],
 )
 def test_a_recipe_that_cannot_be(override: str, message: str, headwise: Headwise) -> None:
@@ -163,7 +182,13 @@ def test_a_recipe_that_cannot_be(override: str, message: str, headwise: Headwise
 
 
 def test_all_problems_are_listed_at_once_in_both_languages(headwise: Headwise) -> None:
-    wrong = ["model.dimm=3", "training.steps=ten", "training.seed=-1", "data.row_tokens=100", "training.precision=fp16"]
+    wrong = [
+        "model.dimm=3",
+        "training.steps=ten",
+        "training.seed=-1",
+        "data.row_tokens=100",
+        "training.precision=fp16",
+    ]
     answer = train(headwise, *wrong)
     assert answer.status == 2
     assert "headwise: error: overrides (key.path=value): 5 problems in the settings:" in answer.err
@@ -179,14 +204,20 @@ def test_all_problems_are_listed_at_once_in_both_languages(headwise: Headwise) -
     [
         (b"\x00\x01\xff\xfe", "is not UTF-8 text"),
         (b"a: 1\n" * 300_000, "the recipe has 1,500,000 bytes; at most 1,048,576 are read"),
-        (b"a: &a [x]\nb: [*a, *a]\n", "my.yaml:2: not readable as YAML: aliases (*name) are not allowed"),
+        (
+            b"a: &a [x]\nb: [*a, *a]\n",
+            "my.yaml:2: not readable as YAML: aliases (*name) are not allowed",
+        ),
         (
             b"a: !!python/object/apply:os.system ['touch hacked']\n",
             "my.yaml:1: not readable as YAML: tags (tag:yaml.org,2002:python/object/apply:os.system) are not allowed",
         ),
         (b"", "my.yaml: is empty; a recipe starts with"),
         (b"task: translation\n", "data: is required, but not there"),
-        (b"task: translation\ntask: x\n", "my.yaml:2: not readable as YAML: the key 'task' stands here twice"),
+        (
+            b"task: translation\ntask: x\n",
+            "my.yaml:2: not readable as YAML: the key 'task' stands here twice",
+        ),
     ],
 )
 def test_a_file_that_is_no_recipe(content: bytes, message: str, headwise: Headwise) -> None:
@@ -202,10 +233,31 @@ def test_places_that_cannot_be_used(headwise: Headwise, tiny_run: Path) -> None:
         ("train", "pocket"): "--run DIR is missing",
         ("train", ".", "--run", "new"): ".: is a directory; a recipe is a YAML file",
         ("train", "pocket", "--run", "file"): "file: a file stands where a directory is needed",
-        ("train", "pocket", "--run", "file/run"): "file/run: a file stands where a directory is needed",
-        ("train", "pocket", "--run", "."): ". holds files that are not a run; choose a new or empty directory",
-        ("train", "pocket", "--run", tiny_run): "holds a run already; add --resume to go on with it",
-        ("train", "pocket", "--run", tiny_run, "--resume"): "the recipe differs from the one this run began with",
+        (
+            "train",
+            "pocket",
+            "--run",
+            "file/run",
+        ): "file/run: a file stands where a directory is needed",
+        (
+            "train",
+            "pocket",
+            "--run",
+            ".",
+        ): ". holds files that are not a run; choose a new or empty directory",
+        (
+            "train",
+            "pocket",
+            "--run",
+            tiny_run,
+        ): "holds a run already; add --resume to go on with it",
+        (
+            "train",
+            "pocket",
+            "--run",
+            tiny_run,
+            "--resume",
+        ): "the recipe differs from the one this run began with",
         ("demo", "--pair", "en-en"): "--pair 'en-en' is not a pair of the pocket corpus",
         ("demo", "--pair", "de"): "--pair 'de' is not a pair of the pocket corpus",
     }.items():
@@ -220,10 +272,16 @@ def test_paths_the_system_refuses(headwise: Headwise) -> None:
     assert answer.status == 2
     assert "a path of 300 characters is too long for this system; give a shorter one" in answer.err
     answer = headwise("train", "pocket", "--run", "loop/run")
-    assert (answer.status, "its symbolic links lead in a circle" in answer.err) == (2, True), answer.err
+    assert (answer.status, "its symbolic links lead in a circle" in answer.err) == (2, True), (
+        answer.err
+    )
     for command in ("explore", "serve"):
         assert headwise(command, "loop/x").status == 3
-    for words in (["doctor", "a" * 300], ["translate", "--model", "a" * 300], ["train", "a" * 5000, "--run", "run"]):
+    for words in (
+        ["doctor", "a" * 300],
+        ["translate", "--model", "a" * 300],
+        ["train", "a" * 5000, "--run", "run"],
+    ):
         assert headwise(*words).status in (2, 3)
 
 
@@ -233,7 +291,10 @@ def test_a_read_only_file_system(headwise: Headwise, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     answer = headwise("train", "pocket", "--run", "run")
-    assert (answer.status, "run: the file system is read-only; use a place you may write to" in answer.err) == (2, True)
+    assert (
+        answer.status,
+        "run: the file system is read-only; use a place you may write to" in answer.err,
+    ) == (2, True)
 
 
 def test_a_damaged_recipe_in_a_run_is_damage(headwise: Headwise, tiny_run: Path) -> None:
@@ -262,7 +323,10 @@ def test_no_permission(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Path, "open", refuse)
     answer = train(headwise, "data.train=t")
     assert answer.status == 3
-    assert "t.de: cannot be read (Permission denied); check its permissions or give another file" in answer.err
+    assert (
+        "t.de: cannot be read (Permission denied); check its permissions or give another file"
+        in answer.err
+    )
     monkeypatch.undo()
 
     def no_directory(self: Path, *arguments: object, **options: object) -> None:
@@ -275,7 +339,9 @@ def test_no_permission(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> N
     assert "没有权限" in headwise("--lang", "zh", "train", "pocket", "--run", "/nowhere/run").err
 
 
-def test_a_full_disk_is_not_the_users_mistake(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_the_users_mistake(
+    headwise: Headwise, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(self: Path, *arguments: object, **options: object) -> None:
         raise OSError(28, "No space left on device", str(self))
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headwise.data import known
-from headwise.data.known_table import KnownCorpusEntry, KnownFile
+from headwise.data.known import corpora as known
+from headwise.data.known.table import KnownCorpusEntry, KnownFile
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.recipe_files import shipped_recipes
 from tests.cli.conftest import Headwise
@@ -21,7 +21,9 @@ SHORT = ("data.valid=null", "data.test=null")
 
 
 def test_train_takes_overrides_before_and_after_options(headwise: Headwise) -> None:
-    answer = headwise("train", "pocket", *OVERRIDES, "--run", "run", "training.steps=1", "--json", *SHORT)
+    answer = headwise(
+        "train", "pocket", *OVERRIDES, "--run", "run", "training.steps=1", "--json", *SHORT
+    )
     assert answer.status == 0
     result = json.loads(answer.out)
     assert result["steps"] == 1
@@ -30,7 +32,9 @@ def test_train_takes_overrides_before_and_after_options(headwise: Headwise) -> N
     again = headwise("train", "pocket", *OVERRIDES, "--run", "run", "training.steps=1", *SHORT)
     assert again.status == 2
     assert "--resume" in again.err
-    more = headwise("train", "pocket", *OVERRIDES, "--run", "run", "--resume", "training.steps=2", *SHORT)
+    more = headwise(
+        "train", "pocket", *OVERRIDES, "--run", "run", "--resume", "training.steps=2", *SHORT
+    )
     assert more.status == 0
     assert "steps\t2" in more.out
     assert "headwise translate --model run/model" in more.out
@@ -49,7 +53,10 @@ def test_checking_refuses_what_training_would(headwise: Headwise) -> None:
     large = headwise(*check, "training.batch_tokens=100000000")
     assert large.status == 2
     assert " parts: training.batch_tokens=" in large.err
-    assert headwise("train", "pocket", *OVERRIDES, "--run", "run", "training.steps=1", *SHORT).status == 0
+    assert (
+        headwise("train", "pocket", *OVERRIDES, "--run", "run", "training.steps=1", *SHORT).status
+        == 0
+    )
     other = headwise(*check, *SHORT, "--run", "run", "--resume", "training.steps=1", "model.dim=32")
     assert other.status == 2
     assert "model.dim: 16 → 32" in other.err
@@ -72,7 +79,9 @@ def test_a_batch_larger_than_the_corpus_is_noted(headwise: Headwise) -> None:
     assert "lower training.batch_tokens" in answer.err
 
 
-def test_notices_of_training_are_plain_lines(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notices_of_training_are_plain_lines(
+    headwise: Headwise, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from headwise.cli import recipes
 
     def notice(arguments: object) -> int:
@@ -81,7 +90,10 @@ def test_notices_of_training_are_plain_lines(headwise: Headwise, monkeypatch: py
 
     monkeypatch.setattr(recipes, "run", notice)
     assert headwise("recipes").err == "headwise: note: no compiler; running uncompiled\n"
-    assert headwise("--lang", "zh", "recipes").err == "headwise: 提示: no compiler; running uncompiled\n"
+    assert (
+        headwise("--lang", "zh", "recipes").err
+        == "headwise: 提示: no compiler; running uncompiled\n"
+    )
     assert not logging.getLogger("headwise").handlers
 
 
@@ -90,7 +102,11 @@ CONTENT = b"\xef\xbb\xbfThe cat sleeps.\r\n\r\nLaura has two dogs.\n\n  \nThe ca
 
 def test_a_model_that_is_none_or_damaged(headwise: Headwise, tiny_run: Path) -> None:
     Path("in.txt").write_bytes(CONTENT)
-    for path, told in (("none", "does not exist"), ("in.txt", "is not a model"), (".", "is not a model")):
+    for path, told in (
+        ("none", "does not exist"),
+        ("in.txt", "is not a model"),
+        (".", "is not a model"),
+    ):
         answer = headwise("translate", "--model", path, "in.txt")
         assert (answer.status, told in answer.err) == (3, True)
     shutil.copytree(tiny_run / "model", "copy")
@@ -100,7 +116,10 @@ def test_a_model_that_is_none_or_damaged(headwise: Headwise, tiny_run: Path) -> 
         answer = headwise(*words)
         assert (answer.status, "copy/weights.safetensors: is damaged" in answer.err) == (3, True)
     answer = headwise("doctor", "copy")
-    assert (answer.status, "✗ copy: copy/weights.safetensors: is damaged" in answer.out) == (3, True)
+    assert (answer.status, "✗ copy: copy/weights.safetensors: is damaged" in answer.out) == (
+        3,
+        True,
+    )
     assert "已损坏" in headwise("--lang", "zh", "doctor", "copy").out
 
 
@@ -108,10 +127,14 @@ def test_evaluate(headwise: Headwise, tiny_run: Path) -> None:
     Path("source").write_text("The cat sleeps.\nLaura has two dogs.\n", encoding="utf-8")
     Path("reference").write_text("Die Katze schläft.\nLaura hat zwei Hunde.\n", encoding="utf-8")
     Path("short").write_text("x\n", encoding="utf-8")
-    answer = headwise("evaluate", "--model", tiny_run, "--source", "source", "--reference", "reference", "--json")
+    answer = headwise(
+        "evaluate", "--model", tiny_run, "--source", "source", "--reference", "reference", "--json"
+    )
     assert answer.status == 0
     assert {"bleu", "chrf", "ter", "signature", "sentences"} <= json.loads(answer.out).keys()
-    table = headwise("evaluate", "--hypothesis", "reference", "--reference", "reference", "--against", "source")
+    table = headwise(
+        "evaluate", "--hypothesis", "reference", "--reference", "reference", "--against", "source"
+    )
     assert "BLEU\t100.00\t" in table.out
     assert "BLEU: 100.00 against " in table.out
     refused = headwise("evaluate", "--hypothesis", "short", "--reference", "reference")
@@ -134,7 +157,10 @@ def test_recipes_and_schema(headwise: Headwise) -> None:
     assert "did you mean 'base'?" in headwise("recipes", "bsae").err
     schema = json.loads(headwise("schema").out)
     assert {"data", "text", "model", "training", "decoding"} <= schema["properties"].keys()
-    assert schema["$defs"]["TrainingSettings"]["properties"]["steps"]["description"] == "Updates."
+    assert (
+        schema["$defs"]["TrainingSettings"]["properties"]["steps"]["description"]
+        == "Number of updates."
+    )
 
 
 TEXT = b"hello\tHallo\n" * 7
@@ -147,15 +173,18 @@ class MadeCorpus(KnownCorpusEntry):
 
 
 def test_data(headwise: Headwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(known, "CORPORA", (MadeCorpus("made", "pairs", "句对", "ours", "made here"),))
+    monkeypatch.setattr(
+        known, "CORPORA", (MadeCorpus("made", "pairs", "句对", "ours", "made here"),)
+    )
     mirror = tmp_path / "known" / "made"
     assert json.loads(headwise("data", "list", "--json").out)[0]["here"] is False
     nothing = headwise("data", "check")
     assert (nothing.status, "nothing to check" in nothing.err) == (0, True)
     failed = headwise("data", "fetch", "made", "made")
-    assert (failed.status, failed.err.count("made has no address it can be fetched from: made here")) == (3, 2), (
-        "all are tried"
-    )
+    assert (
+        failed.status,
+        failed.err.count("made has no address it can be fetched from: made here"),
+    ) == (3, 2), "all are tried"
     assert headwise("data", "check", "made").status == 3
     mirror.mkdir(parents=True)
     (mirror / "pairs.tsv").write_bytes(TEXT)
@@ -178,12 +207,16 @@ def test_a_sentence_needs_neither_compiler_nor_algebra(tiny_run: Path) -> None:
         "if name in sys.modules])"
     )
     command = [sys.executable, "-c", code, "translate", "--model", str(tiny_run)]
-    answer = subprocess.run(command, input="The cat sleeps.\n", capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        command, input="The cat sleeps.\n", capture_output=True, text=True, check=True
+    )
     assert answer.stdout.splitlines()[-1] == "[]"
 
 
 def test_compare_refuses_what_it_cannot_read(headwise: Headwise) -> None:
-    answer = headwise("compare", "pocket", "model.dim=16,32", "--seeds", "1,two", "--directory", "here")
+    answer = headwise(
+        "compare", "pocket", "model.dim=16,32", "--seeds", "1,two", "--directory", "here"
+    )
     assert answer.status == 2
     assert "--seeds 1,two is not a list of whole numbers" in answer.err
     assert headwise("compare", "pocket", "--directory", "here").status == 2
@@ -191,14 +224,32 @@ def test_compare_refuses_what_it_cannot_read(headwise: Headwise) -> None:
 
 
 def test_compare_attention_prints_tables(headwise: Headwise) -> None:
-    options = ("--kinds", "full,fused", "--lengths", "8,16", "--heads", 2, "--head-dim", 4, "--device", "cpu")
+    options = (
+        "--kinds",
+        "full,fused",
+        "--lengths",
+        "8,16",
+        "--heads",
+        2,
+        "--head-dim",
+        4,
+        "--device",
+        "cpu",
+    )
     answer = headwise("compare", "attention", "--directory", "here", *options)
     assert answer.status == 0
     assert "# forward + backward, ms" in answer.out
-    assert json.loads(headwise("compare", "attention", "--directory", "here", *options, "--json").out)["points"]
-    assert "takes no recipe" in headwise("compare", "attention", "pocket", "--directory", "here").err
+    assert json.loads(
+        headwise("compare", "attention", "--directory", "here", *options, "--json").out
+    )["points"]
+    assert (
+        "takes no recipe" in headwise("compare", "attention", "pocket", "--directory", "here").err
+    )
     wrong = headwise("compare", "pocket", "base", "--lengths", "8", "--directory", "here")
     assert wrong.status == 2
     assert "--lengths belongs to `headwise compare attention`" in wrong.err
     wrong = headwise("compare", "attention", "--beginning", "the", "--directory", "here")
-    assert (wrong.status, "--beginning belongs to `headwise compare lineage`" in wrong.err) == (2, True)
+    assert (wrong.status, "--beginning belongs to `headwise compare lineage`" in wrong.err) == (
+        2,
+        True,
+    )

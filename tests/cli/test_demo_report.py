@@ -11,13 +11,19 @@ from headwise.demo import DemoResult, ShownTranslation
 from headwise.evaluation.alignment import AlignmentScores
 from headwise.evaluation.translation import score_translations
 from headwise.pocket import pronouns_word_for_word, sentences
-from headwise.tasks.pocket_test import AlignmentScale, HeadAlignment, PocketScores
+from headwise.tasks.translation.pocket_test import (
+    AlignmentScale,
+    HeadAlignment,
+    PocketScores,
+)
 
 
 def say_demo(pair: str, capsys: pytest.CaptureFixture[str]) -> str:
     source, target = pair.split("-")
     languages: Any = SimpleNamespace(source_language=source, target_language=target)
-    scored = score_translations(["a cat sat there"], ["a cat sat there"], language="en", num_resamples=0)
+    scored = score_translations(
+        ["a cat sat there"], ["a cat sat there"], language="en", num_resamples=0
+    )
     share = pronouns_word_for_word(list(sentences("test", 200)), source, target)
     print_demo(
         DemoResult(
@@ -49,7 +55,10 @@ def test_numbers_have_scales_and_the_next_step_is_another(
 ) -> None:
     said = say_demo(pair, capsys)
     assert "error rate 0.250 (decoder layer 2, the mean of its heads)" in said
-    assert "linking words by their position alone gives 0.750; with one link for each word 0.125 is the lowest" in said
+    assert (
+        "linking words by their position alone gives 0.750; with one link for each word 0.125 is the lowest"
+        in said
+    )
     assert f"headwise demo --pair {other} --run runs/demo-{other}\n" in said
     assert f"--pair {pair} --run" not in said
     assert f"headwise train pocket --run runs/deeper{languages} model.encoder.layers=4" in said

@@ -29,7 +29,9 @@ def progress(step: int, **changes: Any) -> Progress:
     return Progress(**{**values, **changes})
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(None, "–"), (5, "0:05"), (65.4, "1:05"), (7384, "2:03:04")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, "–"), (5, "0:05"), (65.4, "1:05"), (7384, "2:03:04")]
+)
 def test_a_clock_is_readable(seconds: float | None, text: str) -> None:
     assert clock(seconds) == text
 
@@ -57,7 +59,10 @@ def test_the_last_validation_stands_in_the_line(monkeypatch: pytest.MonkeyPatch)
     metrics = {"loss": 2.5, "perplexity": 9.0123, "bleu": 12.34, "chrf": 45.67}
     with TrainingDisplay() as shown:
         shown.training(progress(10, phase="finished", metrics=metrics))
-    assert "valid loss 2.500 · valid perplexity 9.012 · valid BLEU 12.3 · valid chrF 45.7 · 4,321" in stream.getvalue()
+    assert (
+        "valid loss 2.500 · valid perplexity 9.012 · valid BLEU 12.3 · valid chrF 45.7 · 4,321"
+        in stream.getvalue()
+    )
 
 
 def test_on_a_terminal_a_notice_stands_above_the_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +83,9 @@ def test_on_a_terminal_a_notice_stands_above_the_live_line(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("columns", [60, 80])
-def test_the_live_line_is_broken_between_its_parts(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_line_is_broken_between_its_parts(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     metrics = {"loss": 2.5, "perplexity": 9.0123, "bleu": 12.34, "chrf": 45.67}
@@ -87,7 +94,13 @@ def test_the_live_line_is_broken_between_its_parts(columns: int, monkeypatch: py
         shown.training(progress(3, metrics=metrics))
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
     assert max(map(len, text.splitlines())) <= columns
-    for part in ("step 3/10", "valid perplexity 9.012", "valid chrF 45.7", "4,321 tokens/s", "left 0:03"):
+    for part in (
+        "step 3/10",
+        "valid perplexity 9.012",
+        "valid chrF 45.7",
+        "4,321 tokens/s",
+        "left 0:03",
+    ):
         assert part in text
     assert ("━" in text) == (columns == 80), "no bar where there is no room"
 
@@ -97,7 +110,10 @@ def test_a_note_is_broken_between_words(columns: int, monkeypatch: pytest.Monkey
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("COLUMNS", str(columns))
-    text = "'There is a train from Hamburg to Cologne next Wednesday.' | 'Nächsten Mittwoch fährt ein Zug.' " * 3
+    text = (
+        "'There is a train from Hamburg to Cologne next Wednesday.' | 'Nächsten Mittwoch fährt ein Zug.' "
+        * 3
+    )
     with TrainingDisplay() as shown:
         shown.console = Console(file=stream, force_terminal=True, width=columns, no_color=True)
         shown.note(text)
@@ -153,7 +169,10 @@ def test_a_count_of_known_length_says_what_is_left(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("language", "expected"),
     [
-        ("en", ["learning the vocabulary: 0 %", "learning the vocabulary: 25 % · left 2:00", "learnt"]),
+        (
+            "en",
+            ["learning the vocabulary: 0 %", "learning the vocabulary: 25 % · left 2:00", "learnt"],
+        ),
         ("zh", ["正在学习词表: 0 %", "正在学习词表: 25 % · 剩余 2:00", "learnt"]),
     ],
 )

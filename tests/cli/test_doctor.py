@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from headwise.inspecting import run_diagnosis as diagnosis
 from headwise.language import say
 from headwise.storage import write_sealed_json
-from headwise.tasks import bundle_summary, diagnosis
 from headwise.training.run_lock import release_lock, take_lock
 from tests.cli.conftest import Answer, Headwise
 from tests.survival.damage import flip_bit
@@ -144,7 +144,11 @@ CASES: dict[str, tuple[Callable[[], None], str, str]] = {
         "✗ run/model.replaced：就是 model：保存中断时它刚被移开；恢复训练时会放回，也可自行执行：mv run/model.replaced run/model",
     ),
     "the rest of a save": (
-        all_of(make("run/model.incomplete"), make("run/data/train.incomplete"), make("run/best/step-2.retired")),
+        all_of(
+            make("run/model.incomplete"),
+            make("run/data/train.incomplete"),
+            make("run/best/step-2.retired"),
+        ),
         "· run/data/train.incomplete: left by an interrupted save; removed at the next start",
         "· run/data/train.incomplete：中断的保存所留；下次启动时清除",
     ),
@@ -184,8 +188,7 @@ def _watched(reached: set[tuple[str, int]], monkeypatch: pytest.MonkeyPatch) -> 
         reached.add((frame.f_code.co_filename, frame.f_lineno))
         return say(en, zh)
 
-    for module in (diagnosis, bundle_summary):
-        monkeypatch.setattr(module, "say", watch)
+    monkeypatch.setattr(diagnosis, "say", watch)
 
 
 def check_english(answer: Answer) -> None:
@@ -234,8 +237,14 @@ def test_word_vectors(headwise: Headwise) -> None:
     Path("vectors.txt").write_text("2 3\nking 1 2 3\nqueen 3 2 1\n", encoding="utf-8")
     assert headwise("vectors", "import", "vectors.txt", "--to", "words").status == 0
     said = headwise("doctor", "words")
-    assert (said.status, said.out) == (0, "✓ words: a whole bundle, word_vectors, 2 words, dimension 3\n")
-    assert headwise("--lang", "zh", "doctor", "words").out == "✓ words：完整的模型，word_vectors，2 个词，3 维\n"
+    assert (said.status, said.out) == (
+        0,
+        "✓ words: a whole bundle, word_vectors, 2 words, dimension 3\n",
+    )
+    assert (
+        headwise("--lang", "zh", "doctor", "words").out
+        == "✓ words：完整的模型，word_vectors，2 个词，3 维\n"
+    )
 
 
 def test_this_machine(headwise: Headwise) -> None:
@@ -256,13 +265,19 @@ def test_no_message_was_left_out(reached: set[tuple[str, int]]) -> None:
     """Each message of the doctor about a run has been printed by a test above."""
     if set(CASES) != SEEN:
         pytest.skip("only some of the cases were run")
-    for module in (diagnosis, bundle_summary):
+    for module in (diagnosis,):
         file = str(module.__file__)
         calls = [
             node
             for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8")))
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say"
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "say"
         ]
         lines = {line for name, line in reached if name == file}
-        missed = [node.lineno for node in calls if not lines & set(range(node.lineno, (node.end_lineno or 0) + 1))]
+        missed = [
+            node.lineno
+            for node in calls
+            if not lines & set(range(node.lineno, (node.end_lineno or 0) + 1))
+        ]
         assert not missed, f"{file}: no test has seen the messages of lines {missed}"

@@ -89,14 +89,20 @@ CASES: dict[str, list[list[str]]] = {
 
 
 @pytest.fixture(name="answers", scope="module")
-def _answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[list[str], object, list[str], str]]]:
+def _answers(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, list[tuple[list[str], object, list[str], str]]]:
     folder = tmp_path_factory.mktemp("early")
     (folder / "text").write_text("a\n", encoding="utf-8")
     (folder / "bad").write_bytes(b"\xff\n")
     (folder / "empty").mkdir()
     (folder / "model").mkdir()
     (folder / "model" / "MANIFEST.json").write_text("{}", encoding="utf-8")
-    lines = [[command, *words] for command, cases in CASES.items() for words in [*cases, ["--wrong-option"]]]
+    lines = [
+        [command, *words]
+        for command, cases in CASES.items()
+        for words in [*cases, ["--wrong-option"]]
+    ]
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         input=json.dumps(lines),
@@ -107,7 +113,9 @@ def _answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[l
         check=True,
         env={**os.environ, "LC_ALL": "C.UTF-8", "HEADWISE_DATA": str(folder / "known")},
     )
-    found: dict[str, list[tuple[list[str], object, list[str], str]]] = {command: [] for command in CASES}
+    found: dict[str, list[tuple[list[str], object, list[str], str]]] = {
+        command: [] for command in CASES
+    }
     for line in done.stdout.splitlines():
         words, status, heavy, said = json.loads(line)
         found[words[0]].append((words, status, heavy, said))

@@ -60,7 +60,9 @@ def test_pairs_that_the_page_trained_are_found_too(headwise: Headwise, served: l
     assert [models for models, _ in served] == [["demo-zh-en"], ["demo", "demo-zh-en"]]
 
 
-def test_given_models_are_opened_and_nothing_is_trained(headwise: Headwise, served: list[Any]) -> None:
+def test_given_models_are_opened_and_nothing_is_trained(
+    headwise: Headwise, served: list[Any]
+) -> None:
     assert headwise("explore", f"one={BUNDLE}", f"other={BUNDLE}", "--port", 0).status == 0
     models, settings = served[0]
     assert (models, settings.demo) == (["one", "other"], None)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headwise.tasks.running import train
+from headwise.tasks.run import train
 from tests.cli.conftest import Headwise
-from tests.tasks.test_labelling import review_recipe, tag_recipe
+from tests.tasks.labels.test_task import review_recipe, tag_recipe
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,9 @@ def test_one_label(headwise: Headwise, folder: Path) -> None:
     said = headwise("classify", "--model", folder / "reviews", "a good film", "a bad film")
     assert [line.split("\t")[0] for line in said.out.splitlines()] == ["yes", "no"]
     (folder / "texts.txt").write_text("very good\nvery bad\n", encoding="utf-8")
-    said = headwise("classify", "--model", folder / "reviews", "--file", folder / "texts.txt", "--json")
+    said = headwise(
+        "classify", "--model", folder / "reviews", "--file", folder / "texts.txt", "--json"
+    )
     answers = [json.loads(line) for line in said.out.splitlines()]
     assert [answer["label"] for answer in answers] == ["yes", "no"]
     assert sum(answers[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
@@ -39,13 +41,17 @@ def test_a_tag_for_each_word(headwise: Headwise, folder: Path) -> None:
 def test_a_text_that_is_cut_says_so(headwise: Headwise, folder: Path) -> None:
     """Rows have 16 tokens, one of them the beginning: 15 words are read whole, 41 are not."""
     for count, read in ((15, 15), (41, 15)):
-        said = headwise("classify", "--model", folder / "reviews", "good " * count, "good", "--json")
+        said = headwise(
+            "classify", "--model", folder / "reviews", "good " * count, "good", "--json"
+        )
         answers = [json.loads(line) for line in said.out.splitlines()]
         assert [(one["tokens"], one["tokens_read"]) for one in answers] == [(count, read), (1, 1)]
         told = "1 text(s) are longer than this model reads (data.row_tokens): of the longest the first 15 of 41 tokens"
         assert (told in said.err) == (count > read)
         (folder / "long.tsv").write_text(f"{'good ' * count}\tyes\nbad\tno\n", encoding="utf-8")
-        said = headwise("classify", "--model", folder / "reviews", "--measure", folder / "long.tsv", "--json")
+        said = headwise(
+            "classify", "--model", folder / "reviews", "--measure", folder / "long.tsv", "--json"
+        )
         assert (told in said.err) == (count > read) == (json.loads(said.out)["cut_texts"] == 1)
 
 
@@ -60,12 +66,17 @@ def test_measuring(headwise: Headwise, folder: Path) -> None:
     said = headwise("classify", "--model", folder / "reviews", "--measure", folder / "reviews.tsv")
     assert "accuracy 100.00 % of 10" in said.out
     found = json.loads(
-        headwise("classify", "--model", folder / "reviews", "--measure", folder / "reviews.tsv", "--json").out
+        headwise(
+            "classify", "--model", folder / "reviews", "--measure", folder / "reviews.tsv", "--json"
+        ).out
     )
     assert found["macro_f1"] == 1.0
     (folder / "slashed.txt").write_text("I/P saw/V a/D saw/N\n", encoding="utf-8")
     corpus = f"{{path: {folder}/slashed.txt, kind: slashed}}"
-    assert "accuracy 100.00 % of 4" in headwise("tag", "--model", folder / "tags", "--measure", corpus).out
+    assert (
+        "accuracy 100.00 % of 4"
+        in headwise("tag", "--model", folder / "tags", "--measure", corpus).out
+    )
     for wrong in (folder / "slashed.txt", "{path: x.txt, kind: unheard}", "{path"):
         refused = headwise("tag", "--model", folder / "tags", "--measure", wrong)
         assert (refused.status, "Traceback" in refused.err) == (2, False)

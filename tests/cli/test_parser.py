@@ -9,7 +9,9 @@ from tests.cli.conftest import Headwise
 
 
 def start(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "headwise", *words], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "headwise", *words], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["train", "--help"]])
@@ -36,7 +38,9 @@ def test_nothing_heavy_is_imported_for_the_help_or_by_the_package() -> None:
         "import sys, headwise\nfrom headwise.cli.main import build_parser\nbuild_parser().format_help()\n"
         "print([name for name in ('torch', 'numpy', 'pydantic', 'yaml', 'rich', 'sacrebleu') if name in sys.modules])"
     )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert answer.stdout.strip() == "[]"
 
 
@@ -68,24 +72,54 @@ def test_without_a_command_the_help_is_shown(headwise: Headwise) -> None:
             ["train", "pocket", "--steps", "20"],
             "--steps; a value of the recipe is changed without dashes: training.steps=20; see",
         ),
-        (["plan", "pocket", "--steps=20"], "a value of the recipe is changed without dashes: training.steps=20; see"),
+        (
+            ["plan", "pocket", "--steps=20"],
+            "a value of the recipe is changed without dashes: training.steps=20; see",
+        ),
         (["train", "pocket", "--epochs", "3"], "changed without dashes: training.steps=…; see"),
-        (["train", "word-vectors", "--epochs", "3"], "changed without dashes: training.epochs=3; see"),
+        (
+            ["train", "word-vectors", "--epochs", "3"],
+            "changed without dashes: training.epochs=3; see",
+        ),
         (["train", "pocket", "--lr", "3"], "changed without dashes: training.schedule.peak=3; see"),
-        (["train", "--run", "x", "pocket", "--device", "cuda"], "changed without dashes: training.device=cuda; see"),
-        (["train", "pocket", "--batch-size=32"], "changed without dashes: training.batch_tokens=…; see"),
+        (
+            ["train", "--run", "x", "pocket", "--device", "cuda"],
+            "changed without dashes: training.device=cuda; see",
+        ),
+        (
+            ["train", "pocket", "--batch-size=32"],
+            "changed without dashes: training.batch_tokens=…; see",
+        ),
         (
             ["train", "pocket", "--layers", "3"],
             "changed without dashes: model.encoder.layers=3 or model.decoder.layers=3; see",
         ),
         (["train", "ptb-gpt", "--layers", "3"], "changed without dashes: model.layers=3; see"),
-        (["translate", "--model", "x", "--steps", "20"], "unrecognized arguments: --steps; did you mean '--set'?; see"),
+        (
+            ["translate", "--model", "x", "--steps", "20"],
+            "unrecognized arguments: --steps; did you mean '--set'?; see",
+        ),
         (["translate", "--mod", "x"], "unrecognized arguments: --mod; did you mean '--model'?"),
-        (["translate", "--model", "x", "file", "another"], "headwise translate: unrecognized arguments: another"),
-        (["translate"], "the following arguments are required: --model; see `headwise translate --help`"),
-        (["translate", "--model", "x", "--n-best", "0"], "--n-best: '0' is not a whole number from 1 on"),
-        (["translate", "--model", "x", "--n-best", "many"], "--n-best: 'many' is not a whole number from 1 on"),
-        (["describe", "pocket", "--length", "-3"], "--length: '-3' is not a whole number from 1 on"),
+        (
+            ["translate", "--model", "x", "file", "another"],
+            "headwise translate: unrecognized arguments: another",
+        ),
+        (
+            ["translate"],
+            "the following arguments are required: --model; see `headwise translate --help`",
+        ),
+        (
+            ["translate", "--model", "x", "--n-best", "0"],
+            "--n-best: '0' is not a whole number from 1 on",
+        ),
+        (
+            ["translate", "--model", "x", "--n-best", "many"],
+            "--n-best: 'many' is not a whole number from 1 on",
+        ),
+        (
+            ["describe", "pocket", "--length", "-3"],
+            "--length: '-3' is not a whole number from 1 on",
+        ),
         (["plan", "pocket", "--gpus", "0"], "--gpus: '0' is not a whole number from 1 on"),
         (["plan", "pocket", "--memory", "-3"], "--memory: '-3' is not a number above 0"),
         (["plan", "pocket", "--bandwidth", "nan"], "--bandwidth: 'nan' is not a number above 0"),
@@ -93,7 +127,9 @@ def test_without_a_command_the_help_is_shown(headwise: Headwise) -> None:
         (["--lang", "fr"], "invalid choice: 'fr'"),
     ],
 )
-def test_a_typing_mistake_is_answered_with_the_nearest_name(words: list[str], message: str, headwise: Headwise) -> None:
+def test_a_typing_mistake_is_answered_with_the_nearest_name(
+    words: list[str], message: str, headwise: Headwise
+) -> None:
     answer = headwise(*words)
     assert answer.status == 2
     assert answer.out == ""
@@ -107,10 +143,15 @@ def test_mistakes_are_explained_in_chinese(words: list[str], headwise: Headwise)
     assert "没有 'trian' 这个选择" in answer.err
     assert "是否想写 'train'？" in answer.err
     assert "缺少必需的参数：--model" in headwise("--lang", "zh", "translate").err
-    assert "参数 --n-best：'0' 不是正整数" in headwise("--lang", "zh", "translate", "--model", "x", "--n-best", "0").err
+    assert (
+        "参数 --n-best：'0' 不是正整数"
+        in headwise("--lang", "zh", "translate", "--model", "x", "--n-best", "0").err
+    )
 
 
-def test_the_language_may_be_chosen_anywhere(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_language_may_be_chosen_anywhere(
+    headwise: Headwise, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "配方" in headwise("recipes", "--help", "--lang", "zh").out
     assert "配方" in headwise("--lang=zh", "recipes", "--help").out
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")

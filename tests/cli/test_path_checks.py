@@ -42,8 +42,16 @@ READ_AND_WRITTEN = [
     ([*READY, "--output"], "h.de", "--hypothesis"),
     ([*READY, "--output"], "a.de", "--against"),
     (["translate", "--model", MODEL, "keys.html", "--attention"], "keys.html", "FILE"),
-    (["attend", "--keys", "numbers.svg", "--values", NUMBERS, "--queries", "1", "--plot"], "numbers.svg", "--keys"),
-    (["attend", "--example", "waist", "--parameter", "W=numbers.svg", "--plot"], "numbers.svg", "--parameter"),
+    (
+        ["attend", "--keys", "numbers.svg", "--values", NUMBERS, "--queries", "1", "--plot"],
+        "numbers.svg",
+        "--keys",
+    ),
+    (
+        ["attend", "--example", "waist", "--parameter", "W=numbers.svg", "--plot"],
+        "numbers.svg",
+        "--parameter",
+    ),
     ([*SENSES, "senses.png", "--plot"], "senses.png", "--train"),
 ]
 
@@ -72,11 +80,16 @@ NAMES: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("how", NAMES)
 @pytest.mark.parametrize(("words", "name", "option"), READ_AND_WRITTEN)
-def test_what_is_read_is_not_written(words: list[str], name: str, option: str, how: str, headwise: Headwise) -> None:
+def test_what_is_read_is_not_written(
+    words: list[str], name: str, option: str, how: str, headwise: Headwise
+) -> None:
     output = NAMES[how](name)
     before = _snapshot()
     answer = headwise(*words, output)
-    assert (answer.status, f"is the file that {option} reads, and would be written over" in answer.err) == (2, True)
+    assert (
+        answer.status,
+        f"is the file that {option} reads, and would be written over" in answer.err,
+    ) == (2, True)
     assert _snapshot() == before
     assert "写入会将其覆盖" in headwise("--lang", "zh", *words, output).err
 
@@ -142,14 +155,23 @@ def test_nothing_is_written_into_a_model(writer: str, headwise: Headwise) -> Non
         if place.startswith("links"):
             Path(_symbolic(MODEL))
         answer = headwise(*WRITERS[writer], place + ENDINGS.get(writer, ""))
-        assert (answer.status, "whose files are sealed by checksums" in answer.err) == (2, True), answer.err
-    assert {name: content for name, content in _snapshot().items() if not name.startswith("links")} == before
+        assert (answer.status, "whose files are sealed by checksums" in answer.err) == (2, True), (
+            answer.err
+        )
+    assert {
+        name: content for name, content in _snapshot().items() if not name.startswith("links")
+    } == before
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_place_that_cannot_be_written_is_told_before_the_work(writer: str, headwise: Headwise) -> None:
+def test_a_place_that_cannot_be_written_is_told_before_the_work(
+    writer: str, headwise: Headwise
+) -> None:
     answer = headwise(*WRITERS[writer], "s.en/new" + ENDINGS.get(writer, ""))
-    assert (answer.status, "a file stands where a directory is needed" in answer.err) == (2, True), answer.err
+    assert (answer.status, "a file stands where a directory is needed" in answer.err) == (
+        2,
+        True,
+    ), answer.err
 
 
 def test_files_of_a_run_are_not_written_over(headwise: Headwise) -> None:
@@ -181,21 +203,40 @@ def test_redirections_count_as_names() -> None:
             env=environment,
             timeout=120,
         )
-    assert (appended.returncode, "standard output is redirected to my.yaml" in appended.stderr) == (2, True)
+    assert (appended.returncode, "standard output is redirected to my.yaml" in appended.stderr) == (
+        2,
+        True,
+    )
     assert Path("my.yaml").read_text(encoding="utf-8") == "task: translation\n"
     with Path("keys.html").open(encoding="utf-8") as source:
         given = subprocess.run(
             [*program, "translate", "--model", MODEL, "--attention", "keys.html"],
             stdin=source, capture_output=True, text=True, env=environment, timeout=120,
         )  # fmt: skip
-    assert (given.returncode, "is the file that standard input reads" in given.stderr) == (2, True), given.stderr
-    for words in (["translate"], ["translate", "-"], ["score"], ["predict", "--file", "-"], ["classify"], ["tag"]):
-        with Path("s.en").open(encoding="utf-8") as source, Path("s.en").open("a", encoding="utf-8") as output:
+    assert (given.returncode, "is the file that standard input reads" in given.stderr) == (
+        2,
+        True,
+    ), given.stderr
+    for words in (
+        ["translate"],
+        ["translate", "-"],
+        ["score"],
+        ["predict", "--file", "-"],
+        ["classify"],
+        ["tag"],
+    ):
+        with (
+            Path("s.en").open(encoding="utf-8") as source,
+            Path("s.en").open("a", encoding="utf-8") as output,
+        ):
             both = subprocess.run(
                 [*program, *words, "--model", MODEL],
                 stdin=source, stdout=output, stderr=subprocess.PIPE, text=True, env=environment, timeout=120,
             )  # fmt: skip
-        assert (both.returncode, "redirected to the file that standard input reads" in both.stderr) == (2, True), words
+        assert (
+            both.returncode,
+            "redirected to the file that standard input reads" in both.stderr,
+        ) == (2, True), words
     assert Path("s.en").read_text(encoding="utf-8") == "s.en\n"
 
 
@@ -211,10 +252,16 @@ def test_redirections_count_as_names() -> None:
 )
 def test_what_is_read_again_is_no_pipe(words: list[str], headwise: Headwise) -> None:
     answer = headwise(*words, "-")
-    assert (answer.status, "- is standard input, a file that can be read again is needed" in answer.err) == (2, True)
+    assert (
+        answer.status,
+        "- is standard input, a file that can be read again is needed" in answer.err,
+    ) == (2, True)
     os.mkfifo("pipe")
     answer = headwise(*words, "pipe")
-    assert (answer.status, "is a pipe or device, a file that can be read again is needed" in answer.err) == (3, True)
+    assert (
+        answer.status,
+        "is a pipe or device, a file that can be read again is needed" in answer.err,
+    ) == (3, True)
 
 
 @pytest.mark.parametrize(

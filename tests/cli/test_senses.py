@@ -7,15 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headwise.data.senses import Occurrence
+from headwise.data.labels.word_senses import Occurrence
 from headwise.models.vector_space import VectorSpace
-from headwise.tasks.word_vector_run import save_word_vectors
+from headwise.tasks.word_vectors.bundle import save_word_vectors
 from tests.cli.conftest import Headwise
-from tests.tasks.test_senses import occurrences
+from tests.tasks.pretraining.test_senses import occurrences
 
 
 def _write(path: Path, rows: Sequence[Occurrence]) -> Path:
-    lines = ["\t".join([one.word, one.sense, str(one.place), " ".join(one.sentence)]) for one in rows]
+    lines = [
+        "\t".join([one.word, one.sense, str(one.place), " ".join(one.sentence)]) for one in rows
+    ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -23,11 +25,16 @@ def _write(path: Path, rows: Sequence[Occurrence]) -> Path:
 @pytest.fixture
 def given(tmp_path: Path) -> list[object]:
     save_word_vectors(tmp_path / "words", VectorSpace(["bank"], np.ones((1, 3))))
-    train, test = (_write(tmp_path / f"{key}.tsv", occurrences(count, key)) for count, key in ((100, 1), (40, 2)))
+    train, test = (
+        _write(tmp_path / f"{key}.tsv", occurrences(count, key))
+        for count, key in ((100, 1), (40, 2))
+    )
     return ["senses", "--model", tmp_path / "words", "--train", train, "--test", test]
 
 
-def test_a_static_vector_is_at_chance(headwise: Headwise, given: list[object], tmp_path: Path) -> None:
+def test_a_static_vector_is_at_chance(
+    headwise: Headwise, given: list[object], tmp_path: Path
+) -> None:
     said = headwise(*given, "--plot", tmp_path / "bank.png")
     assert said.status == 0
     assert "words (static)\t0\t50.0" in said.out
@@ -49,10 +56,14 @@ def test_what_is_wrong_is_said(headwise: Headwise, given: list[object], tmp_path
     bad = headwise(*given[:3], "--train", tmp_path / "bad.tsv")
     assert bad.status == 3
     assert "bad.tsv:1" in bad.err
-    assert headwise("senses", "--model", tmp_path, "--train", given[4], "--test", given[6]).status == 3
+    assert (
+        headwise("senses", "--model", tmp_path, "--train", given[4], "--test", given[6]).status == 3
+    )
 
 
-def test_unseen_senses_are_counted_and_never_nan(headwise: Headwise, given: list[object], tmp_path: Path) -> None:
+def test_unseen_senses_are_counted_and_never_nan(
+    headwise: Headwise, given: list[object], tmp_path: Path
+) -> None:
     with Path(str(given[6])).open("a", encoding="utf-8") as file:
         file.write("bank\tblood\t0\tbank of blood\n" * 3 + "seal\tanimal\t0\tseal\n")
     said = headwise(*given, "--json")
@@ -65,7 +76,9 @@ def test_unseen_senses_are_counted_and_never_nan(headwise: Headwise, given: list
     assert "none has a sense that the training part shows" in nothing.err
 
 
-def test_a_picture_that_cannot_be_drawn_is_refused_first(headwise: Headwise, given: list[object]) -> None:
+def test_a_picture_that_cannot_be_drawn_is_refused_first(
+    headwise: Headwise, given: list[object]
+) -> None:
     """Before any file is read: the other arguments do not matter yet."""
     for name in ("x.bmp", "x.html", "x"):
         said = headwise(*given[:3], "--train", "nowhere.tsv", "--plot", name)

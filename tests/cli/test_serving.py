@@ -48,7 +48,9 @@ def test_what_torch_keeps_is_bounded_before_it_is_loaded(monkeypatch: pytest.Mon
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     require_server()
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == os.environ["LRU_CACHE_CAPACITY"] == "256"
+    assert (
+        os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == os.environ["LRU_CACHE_CAPACITY"] == "256"
+    )
     monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
     require_server()
     assert os.environ["LRU_CACHE_CAPACITY"] == "7"

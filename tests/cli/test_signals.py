@@ -47,7 +47,10 @@ def test_a_signal_saves_and_resuming_gives_the_same_model(
     run = tmp_path / "run"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "headwise", *WORDS, str(run)], stderr=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-m", "headwise", *WORDS, str(run)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
     )
     deadline = time.monotonic() + 60
     while not (run / "LATEST").exists() and time.monotonic() < deadline:
@@ -57,11 +60,13 @@ def test_a_signal_saves_and_resuming_gives_the_same_model(
     assert process.returncode == status, said
     name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
     last = said.splitlines()[-1]
-    assert re.fullmatch(rf"headwise: stopped \({name}\) after step \d+; saved; go on with: headwise train .*", last), (
-        said
-    )
+    assert re.fullmatch(
+        rf"headwise: stopped \({name}\) after step \d+; saved; go on with: headwise train .*", last
+    ), said
     go_on = shlex.split(last.partition("go on with: headwise ")[2])
-    assert go_on == ["train", "--run", str(run), "--resume"], "the run keeps its recipe and the changes"
+    assert go_on == ["train", "--run", str(run), "--resume"], (
+        "the run keeps its recipe and the changes"
+    )
     assert "Traceback" not in said
     assert not (run / "model").exists()
     assert main(go_on) == 0
@@ -73,6 +78,7 @@ def train_on_a_terminal(run: Path) -> tuple[int, int]:
     words = [*WORDS, str(run), "training.steps=100000"]
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
         os.environ["OMP_NUM_THREADS"] = "1"
         os.execv(sys.executable, [sys.executable, "-m", "headwise", *words])
     deadline = time.monotonic() + 60
@@ -98,7 +104,9 @@ def test_a_terminal_that_is_closed_saves(tmp_path: Path) -> None:
 def test_nohup_is_respected(tmp_path: Path) -> None:
     run = tmp_path / "run"
     words = [*WORDS, str(run), "training.steps=100000"]
-    process = subprocess.Popen(["nohup", sys.executable, "-m", "headwise", *words], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        ["nohup", sys.executable, "-m", "headwise", *words], stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 120
     while not (run / "LATEST").exists():
         assert time.monotonic() < deadline
@@ -126,7 +134,9 @@ def test_a_reader_of_progress_that_goes_away_ends_nothing(tmp_path: Path) -> Non
 def test_a_stop_while_the_data_is_prepared_leaves_nothing(tmp_path: Path) -> None:
     run = tmp_path / "new" / "run"
     words = ["train", "pocket", "--run", str(run), "data.train.count=1000000"]
-    process = subprocess.Popen([sys.executable, "-m", "headwise", *words], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headwise", *words], stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + 60
     while not (run / "recipe.yaml").exists() and time.monotonic() < deadline:
         time.sleep(0.01)

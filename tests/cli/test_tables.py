@@ -47,12 +47,18 @@ def test_a_table_without_room_becomes_a_list(monkeypatch: pytest.MonkeyPatch) ->
     assert max(map(text_width, said.splitlines())) <= 32
 
 
-def test_numbers_stand_on_the_right_and_sentences_on_the_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_stand_on_the_right_and_sentences_on_the_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     said = Terminal()
     monkeypatch.setattr(sys, "stdout", said)
     monkeypatch.setenv("COLUMNS", "80")
     print_table(
-        ("a", "b", "c"), [("x", "5 MiB", "22 predictions, 0 of them unknown"), ("y", "131,891 MiB (fits)", "7 labels")]
+        ("a", "b", "c"),
+        [
+            ("x", "5 MiB", "22 predictions, 0 of them unknown"),
+            ("y", "131,891 MiB (fits)", "7 labels"),
+        ],
     )
     assert "│ x │              5 MiB │ 22 predictions, 0 of them unknown │" in said.getvalue()
     assert "│ y │ 131,891 MiB (fits) │ 7 labels                          │" in said.getvalue()
@@ -64,8 +70,12 @@ def test_headings_are_broken_before_cells() -> None:
     assert column_widths(("unbreakable", "b"), [], 14) is None
 
 
-def test_names_and_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_and_what_is_said_of_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     print_columns([("基础", "a recipe for a GPU and many pairs"), ("pocket", "small")], indent="  ")
-    assert capsys.readouterr().out == ("  基础    a recipe for a GPU and many\n          pairs\n  pocket  small\n")
+    assert capsys.readouterr().out == (
+        "  基础    a recipe for a GPU and many\n          pairs\n  pocket  small\n"
+    )

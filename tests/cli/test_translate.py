@@ -17,7 +17,9 @@ from tests.cli.conftest import Headwise
 CONTENT = b"\xef\xbb\xbfThe cat sleeps.\r\n\r\nLaura has two dogs.\n\n  \nThe cat sleeps."
 
 
-def test_translate_keeps_lines_and_order(headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_translate_keeps_lines_and_order(
+    headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Path("in.txt").write_bytes(CONTENT)
     Path("packed.txt.gz").write_bytes(gzip.compress(CONTENT))
     plain = headwise("translate", "--model", tiny_run / "model", "in.txt")
@@ -27,7 +29,11 @@ def test_translate_keeps_lines_and_order(headwise: Headwise, tiny_run: Path, mon
     assert [line == "" for line in lines] == [False, True, False, True, True, False, True]
     assert lines[0] == lines[5]
     assert headwise("translate", "--model", tiny_run, "packed.txt.gz").out == plain.out
-    monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": BytesIO(CONTENT), "isatty": lambda self: False})())
+    monkeypatch.setattr(
+        sys,
+        "stdin",
+        type("Stdin", (), {"buffer": BytesIO(CONTENT), "isatty": lambda self: False})(),
+    )
     assert headwise("translate", "--model", tiny_run).out == plain.out
 
 
@@ -77,7 +83,9 @@ def test_translate_with_wishes(headwise: Headwise, tiny_run: Path) -> None:
     )
 
 
-def test_translate_asks_at_a_terminal(headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_translate_asks_at_a_terminal(
+    headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     typed = iter(["The cat sleeps.", ""])
     monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"isatty": lambda self: True})())
     monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
@@ -91,7 +99,11 @@ def test_translate_asks_at_a_terminal(headwise: Headwise, tiny_run: Path, monkey
     ("words", "status", "message"),
     [
         (["none.txt"], 3, "there is no none.txt, none.txt.gz or none.txt.xz"),
-        (["--device", "cuda", "in.txt"], 2, "the device cuda was asked for, but PyTorch sees no GPU"),
+        (
+            ["--device", "cuda", "in.txt"],
+            2,
+            "the device cuda was asked for, but PyTorch sees no GPU",
+        ),
         (
             ["--too-long", "refuse", "long.txt"],
             3,
@@ -104,7 +116,9 @@ def test_translate_asks_at_a_terminal(headwise: Headwise, tiny_run: Path, monkey
         ),
     ],
 )
-def test_translate_refuses(words: list[str], status: int, message: str, headwise: Headwise, tiny_run: Path) -> None:
+def test_translate_refuses(
+    words: list[str], status: int, message: str, headwise: Headwise, tiny_run: Path
+) -> None:
     Path("in.txt").write_bytes(CONTENT)
     Path("long.txt").write_bytes(b"ok\n" + b"x" * 1_000_000 + b"\n")
     Path("wide.txt").write_text("ok\n" + "dog " * 2500 + "\n", encoding="utf-8")
@@ -114,7 +128,8 @@ def test_translate_refuses(words: list[str], status: int, message: str, headwise
 
 def test_one_line_too_long_does_not_lose_the_others(headwise: Headwise, tiny_run: Path) -> None:
     Path("odd.en").write_text(
-        f"The cat sleeps.\n{'The dog is old. ' * 400}\n{'x' * 70_000}\nLaura sings.\n", encoding="utf-8"
+        f"The cat sleeps.\n{'The dog is old. ' * 400}\n{'x' * 70_000}\nLaura sings.\n",
+        encoding="utf-8",
     )
     translate = ("translate", "--model", tiny_run, "odd.en")
     answer = headwise(*translate)
@@ -161,11 +176,22 @@ def test_progress_of_a_file_is_shown_on_a_terminal_while_translations_go_elsewhe
     assert "lines translated" not in sys.stderr.getvalue()  # type: ignore[attr-defined]
 
 
-def test_translations_reach_their_file_while_a_terminal_shows_progress(tiny_run: Path, tmp_path: Path) -> None:
+def test_translations_reach_their_file_while_a_terminal_shows_progress(
+    tiny_run: Path, tmp_path: Path
+) -> None:
     """A real terminal: the library that draws the bar takes over standard output unless it is told not to."""
     lines = ["The cat sleeps.", "The dog is old.", "The bird sings."] * 3
     (tmp_path / "in.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = [sys.executable, "-P", "-m", "headwise", "translate", "--model", str(tiny_run), str(tmp_path / "in.txt")]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "headwise",
+        "translate",
+        "--model",
+        str(tiny_run),
+        str(tmp_path / "in.txt"),
+    ]
     ours, theirs = pty.openpty()
     with (tmp_path / "out.txt").open("wb") as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=theirs)
@@ -183,7 +209,10 @@ def test_translations_reach_their_file_while_a_terminal_shows_progress(tiny_run:
 def test_another_search_than_the_models_own_is_told(headwise: Headwise, tiny_run: Path) -> None:
     model = ["translate", "--model", tiny_run, "--text", "The cat sleeps."]
     told = headwise(*model, "--n-best", "2")
-    assert "this model searches greedily, which has one candidate; --n-best searches by beam instead" in told.err
+    assert (
+        "this model searches greedily, which has one candidate; --n-best searches by beam instead"
+        in told.err
+    )
     assert "该模型用贪心搜索" in headwise("--lang", "zh", *model, "--n-best", "2").err
     assert "searches" not in headwise(*model, "--n-best", "2", "--set", "kind=beam").err
     assert "searches" not in headwise(*model).err
@@ -194,4 +223,6 @@ def test_a_key_of_another_search_is_named(headwise: Headwise, tiny_run: Path) ->
         words = [word for one in order for word in ("--set", one)]
         assert headwise("translate", "--model", tiny_run, "--text", "a", *words).status == 2, order
     answer = headwise("translate", "--model", tiny_run, "--text", "a", "--set", "sise=8")
-    assert (answer.status, "did you mean 'size' of kind: beam?" in answer.err) == (2, True), answer.err
+    assert (answer.status, "did you mean 'size' of kind: beam?" in answer.err) == (2, True), (
+        answer.err
+    )

@@ -35,13 +35,22 @@ def test_every_map_of_any_kernel(headwise: Headwise, odd_run: Path) -> None:
     assert answer.err == "attention: a.json\n"
     (trace,) = json.loads(Path("a.json").read_text(encoding="utf-8"))["traces"]
     maps = {entry["name"]: np.array(entry["weights"]) for entry in trace["maps"]}
-    assert sorted(maps) == ["decoder.0.cross", "decoder.0.self", "decoder.1.cross", "decoder.1.self", "encoder.0.self"]
+    assert sorted(maps) == [
+        "decoder.0.cross",
+        "decoder.0.self",
+        "decoder.1.cross",
+        "decoder.1.self",
+        "encoder.0.self",
+    ]
     assert trace["text"] + "\n" == answer.out
     assert np.abs(maps["encoder.0.self"].sum(-1) - 1).max() < 1e-4
     assert np.triu(maps["decoder.1.self"][0], 1).max() == 0
     assert maps["decoder.0.cross"].min() < 0, "summaries subtract"
     for ending, first in ((".html", b"<!doctype html>"), (".png", b"\x89PNG")):
-        assert headwise("translate", "--model", odd_run, *SENTENCE, "--attention", f"a{ending}").status == 0
+        assert (
+            headwise("translate", "--model", odd_run, *SENTENCE, "--attention", f"a{ending}").status
+            == 0
+        )
         assert Path(f"a{ending}").read_bytes().startswith(first)
 
 
@@ -63,14 +72,18 @@ def test_several_sentences_and_empty_lines(headwise: Headwise, tiny_run: Path) -
         (["in.txt", *SENTENCE], "--text and the file in.txt were both given"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words: list[str], message: str, headwise: Headwise, tiny_run: Path) -> None:
+def test_what_makes_no_sense_is_refused(
+    words: list[str], message: str, headwise: Headwise, tiny_run: Path
+) -> None:
     Path("in.txt").write_text("x\n", encoding="utf-8")
     answer = headwise("translate", "--model", tiny_run, *words)
     assert answer.status == 2
     assert message in answer.err
 
 
-def test_a_terminal_is_asked_for_a_text(headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_is_asked_for_a_text(
+    headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     answer = headwise("translate", "--model", tiny_run, "--attention", "a.html")
     assert answer.status == 2

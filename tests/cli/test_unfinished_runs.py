@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from headwise.tasks.bundle import load_bundle
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.bundle import load_translator_bundle
+from headwise.tasks.translation.translator import Translator
 from headwise.training.run_lock import release_lock, take_lock
 from headwise.weights import put_weights, weights_of
 from tests.cli.conftest import Headwise
@@ -29,25 +29,38 @@ def _unfinished(tiny_run: Path) -> Path:
 def test_a_run_without_a_model_says_where_it_stands(headwise: Headwise, unfinished: Path) -> None:
     answer = headwise("translate", "--model", "mine", "--text", "The cat sleeps.")
     assert answer.status == 3
-    assert "mine: training is not finished, so there is no model yet: step 4 of 6 is saved" in answer.err
+    assert (
+        "mine: training is not finished, so there is no model yet: step 4 of 6 is saved"
+        in answer.err
+    )
     assert "`--model mine --checkpoint last` uses it as it is" in answer.err
     assert "go on with `headwise train --run mine --resume`" in answer.err
-    chinese = headwise("--lang", "zh", "translate", "--model", "mine", "--text", "The cat sleeps.").err
+    chinese = headwise(
+        "--lang", "zh", "translate", "--model", "mine", "--text", "The cat sleeps."
+    ).err
     assert "训练尚未完成，还没有模型：已保存到第 4 步（共 6 步）" in chinese
     lock = take_lock(unfinished)
     assert "a trainer is at work: wait for it" in headwise("evaluate", "--model", "mine", "--source", "mine/LATEST", "--reference", "mine/LATEST").err  # fmt: skip
     release_lock(lock)
     shutil.rmtree(unfinished / "checkpoints")
-    assert "nothing is saved yet; go on with" in headwise("translate", "--model", "mine", "--text", "a").err
+    assert (
+        "nothing is saved yet; go on with"
+        in headwise("translate", "--model", "mine", "--text", "a").err
+    )
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_place_of_the_model_is_answered_as_the_run_is(headwise: Headwise, unfinished: Path, language: str) -> None:
+def test_the_place_of_the_model_is_answered_as_the_run_is(
+    headwise: Headwise, unfinished: Path, language: str
+) -> None:
     """README speaks of runs/mine/model, which is there when training is finished."""
     asked = ("--lang", language, "translate", "--text", "a", "--model")
     assert headwise(*asked, "mine/model") == headwise(*asked, "mine")
     with_checkpoint = headwise(*asked, "mine/model", "--checkpoint", "last")
-    assert (with_checkpoint.status, with_checkpoint.out) == (0, headwise(*asked, "mine", "--checkpoint", "last").out)
+    assert (with_checkpoint.status, with_checkpoint.out) == (
+        0,
+        headwise(*asked, "mine", "--checkpoint", "last").out,
+    )
     assert headwise("doctor", "mine/model").out == headwise("doctor", "mine").out
     assert unfinished.is_dir()
 
@@ -57,7 +70,9 @@ def test_a_command_that_needs_a_finished_run_says_so(headwise: Headwise, unfinis
         asked = (("describe", place), ("export", place, "out"), ("serve", place))
         for command in asked:
             answer = headwise(*command)
-            assert (answer.status, "mine: training is not finished" in answer.err) == (3, True), answer.err
+            assert (answer.status, "mine: training is not finished" in answer.err) == (3, True), (
+                answer.err
+            )
             assert "this command needs a finished run" in answer.err
             assert "go on with `headwise train --run mine --resume`" in answer.err
     assert "本命令需要已完成的运行" in headwise("--lang", "zh", "describe", "mine").err
@@ -66,57 +81,107 @@ def test_a_command_that_needs_a_finished_run_says_so(headwise: Headwise, unfinis
 
 def test_a_checkpoint_is_evaluated_as_it_translates(headwise: Headwise, unfinished: Path) -> None:
     Path("text.en").write_text("The cat sleeps.\nThe dog is old.\n", encoding="utf-8")
-    asked = ("evaluate", "--model", "mine/model", "--source", "text.en", "--reference", "text.en", "--json")
+    asked = (
+        "evaluate",
+        "--model",
+        "mine/model",
+        "--source",
+        "text.en",
+        "--reference",
+        "text.en",
+        "--json",
+    )
     refused = headwise(*asked)
-    assert (refused.status, "`--model mine --checkpoint last` uses it as it is" in refused.err) == (3, True)
+    assert (refused.status, "`--model mine --checkpoint last` uses it as it is" in refused.err) == (
+        3,
+        True,
+    )
     answer = headwise(*asked, "--checkpoint", "last", "--output", "text.de")
     assert (answer.status, json.loads(answer.out or "{}").get("step")) == (0, 4), answer.err
     translated = headwise("translate", "--model", "mine", "--checkpoint", "last", "text.en").out
     assert Path("text.de").read_text(encoding="utf-8") == translated
     table = headwise(*asked[:-1], "--checkpoint", "last").out
     assert "weights of step 4: the training is not finished" in table
-    alone = headwise("evaluate", "--hypothesis", "text.en", "--reference", "text.en", "--checkpoint", "last")
+    alone = headwise(
+        "evaluate", "--hypothesis", "text.en", "--reference", "text.en", "--checkpoint", "last"
+    )
     assert (alone.status, "--checkpoint last was given without --model" in alone.err) == (2, True)
     assert unfinished.is_dir()
 
 
-def test_a_model_that_does_not_exist_is_not_a_damaged_one(headwise: Headwise, unfinished: Path) -> None:
+def test_a_model_that_does_not_exist_is_not_a_damaged_one(
+    headwise: Headwise, unfinished: Path
+) -> None:
     (unfinished.parent / "others" / "en-de").mkdir(parents=True)
     for given, near in (("others/en-dee", "others/en-de"), ("othres/en-de", "others/en-de")):
         answer = headwise("translate", "--model", given, "--text", "a")
-        assert f"{given}: does not exist; did you mean {near}? give e.g. runs/demo/model" in answer.err
+        assert (
+            f"{given}: does not exist; did you mean {near}? give e.g. runs/demo/model" in answer.err
+        )
         assert f"{given}: does not exist; did you mean {near}?" in headwise("doctor", given).err
     nothing = headwise("--lang", "zh", "translate", "--model", "xyz", "--text", "a")
-    assert (nothing.status, "xyz: 不存在；请给出例如 runs/demo/model" in nothing.err) == (3, True), nothing.err
+    assert (nothing.status, "xyz: 不存在；请给出例如 runs/demo/model" in nothing.err) == (
+        3,
+        True,
+    ), nothing.err
 
 
-def test_a_checkpoint_translates_as_its_weights_do(headwise: Headwise, unfinished: Path, tiny_run: Path) -> None:
+def test_a_checkpoint_translates_as_its_weights_do(
+    headwise: Headwise, unfinished: Path, tiny_run: Path
+) -> None:
     """The same weights in a bundle of their own are the reference."""
     before = sorted((path, path.stat().st_mtime_ns) for path in unfinished.rglob("*"))
-    last = headwise("translate", "--model", "mine", "--checkpoint", "last", "--text", "The cat sleeps.", "--json")
+    last = headwise(
+        "translate",
+        "--model",
+        "mine",
+        "--checkpoint",
+        "last",
+        "--text",
+        "The cat sleeps.",
+        "--json",
+    )
     assert (last.status, "mine: weights of step 4 of 6" in last.err) == (0, True), last.err
     assert sorted((path, path.stat().st_mtime_ns) for path in unfinished.rglob("*")) == before
-    finished = headwise("translate", "--model", tiny_run, "--checkpoint", "last", "--text", "The cat sleeps.", "--json")
+    finished = headwise(
+        "translate",
+        "--model",
+        tiny_run,
+        "--checkpoint",
+        "last",
+        "--text",
+        "The cat sleeps.",
+        "--json",
+    )
     for step, said in ((4, last), (6, finished)):
-        bundle = load_bundle(tiny_run)
+        bundle = load_translator_bundle(tiny_run)
         put_weights(
-            weights_of(bundle.model), load_file(tiny_run / "checkpoints" / f"step-{step}" / "model.safetensors")
+            weights_of(bundle.model),
+            load_file(tiny_run / "checkpoints" / f"step-{step}" / "model.safetensors"),
         )
         expected = Translator(bundle)(["The cat sleeps."])[0]
         assert json.loads(said.out)["score"] == pytest.approx(expected.score, abs=1e-5)
-    assert json.loads(last.out)["score"] != pytest.approx(json.loads(finished.out)["score"], abs=1e-5)
+    assert json.loads(last.out)["score"] != pytest.approx(
+        json.loads(finished.out)["score"], abs=1e-5
+    )
 
 
-def test_a_damaged_checkpoint_makes_way_for_the_one_before(headwise: Headwise, unfinished: Path) -> None:
+def test_a_damaged_checkpoint_makes_way_for_the_one_before(
+    headwise: Headwise, unfinished: Path
+) -> None:
     shutil.copytree(unfinished / "checkpoints" / "step-4", unfinished / "checkpoints" / "step-5")
     weights = unfinished / "checkpoints" / "step-5" / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    answer = headwise("translate", "--model", "mine", "--checkpoint", "last", "--text", "The cat sleeps.")
+    answer = headwise(
+        "translate", "--model", "mine", "--checkpoint", "last", "--text", "The cat sleeps."
+    )
     assert (answer.status, "weights of step 4" in answer.err) == (0, True), answer.err
     shutil.rmtree(unfinished / "checkpoints" / "step-4")
-    answer = headwise("translate", "--model", "mine", "--checkpoint", "last", "--text", "The cat sleeps.")
+    answer = headwise(
+        "translate", "--model", "mine", "--checkpoint", "last", "--text", "The cat sleeps."
+    )
     assert (answer.status, "model.safetensors: is damaged" in answer.err) == (3, True), answer.err
 
 
@@ -124,7 +189,9 @@ def test_what_has_no_checkpoint(headwise: Headwise, unfinished: Path, tiny_run: 
     shutil.rmtree(unfinished / "best", ignore_errors=True)
     answer = headwise("translate", "--model", "mine", "--checkpoint", "best", "--text", "a")
     assert (answer.status, "has no best checkpoint yet" in answer.err) == (3, True), answer.err
-    answer = headwise("translate", "--model", tiny_run / "model", "--checkpoint", "last", "--text", "a")
+    answer = headwise(
+        "translate", "--model", tiny_run / "model", "--checkpoint", "last", "--text", "a"
+    )
     assert (answer.status, "is no run directory" in answer.err) == (2, True), answer.err
 
 
@@ -137,9 +204,15 @@ def test_a_run_goes_on_without_its_recipe(headwise: Headwise, unfinished: Path) 
 
 def test_without_a_recipe_there_must_be_a_run(headwise: Headwise) -> None:
     nothing = headwise("train", "--run", "mine")
-    assert (nothing.status, "RECIPE is missing: give a recipe file or a shipped name" in nothing.err) == (2, True)
+    assert (
+        nothing.status,
+        "RECIPE is missing: give a recipe file or a shipped name" in nothing.err,
+    ) == (2, True)
     change = headwise("train", "training.steps=3", "--run", "mine")
     assert (change.status, "RECIPE is missing" in change.err) == (2, True)
     resumed = headwise("train", "--run", "mine", "--resume")
-    assert (resumed.status, "mine holds no run to go on with: there is no mine/recipe.yaml" in resumed.err) == (2, True)
+    assert (
+        resumed.status,
+        "mine holds no run to go on with: there is no mine/recipe.yaml" in resumed.err,
+    ) == (2, True)
     assert list(Path().iterdir()) == []

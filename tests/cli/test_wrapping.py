@@ -7,7 +7,15 @@ import sys
 import pytest
 
 from headwise.cli.main import main
-from headwise.cli.wrapping import fit, join_parts, longest_part, split_parts, text_width, wrap, write_line
+from headwise.cli.wrapping import (
+    fit,
+    join_parts,
+    longest_part,
+    split_parts,
+    text_width,
+    wrap,
+    write_line,
+)
 
 
 class Terminal(io.StringIO):
@@ -23,8 +31,16 @@ class Terminal(io.StringIO):
         ("用 torch.compile 编译", 10, ["用", "torch.compile", "编译"]),
         ("nrefs:1|case:mixed|eff:no|tok:13a", 19, ["nrefs:1|case:mixed|", "eff:no|tok:13a"]),
         ("see `headwise train --help` for it", 20, ["see", "`headwise train --help`", "for it"]),
-        ("saved; go on with: headwise train --run a", 20, ["saved; go on with:", "headwise train --run a"]),
-        ("已保存；继续请用：headwise train --run a", 20, ["已保存；继续请用：", "headwise train --run a"]),
+        (
+            "saved; go on with: headwise train --run a",
+            20,
+            ["saved; go on with:", "headwise train --run a"],
+        ),
+        (
+            "已保存；继续请用：headwise train --run a",
+            20,
+            ["已保存；继续请用：", "headwise train --run a"],
+        ),
         ("", 20, [""]),
     ],
 )
@@ -35,9 +51,25 @@ def test_where_a_line_may_be_broken(text: str, width: int, expected: list[str]) 
 def test_nothing_is_lost_and_no_line_is_too_long() -> None:
     """A law over random texts: the characters stay, and a line is too wide only if it is one part that cannot be broken."""
     draw = random.Random(7)
-    words = ["a", "Wednesday", "词元", "（", "），", "`x y`", "tok:13a|", "ü", "·", "“好”", "12.5", "(one)", "`"]
+    words = [
+        "a",
+        "Wednesday",
+        "词元",
+        "（",
+        "），",
+        "`x y`",
+        "tok:13a|",
+        "ü",
+        "·",
+        "“好”",
+        "12.5",
+        "(one)",
+        "`",
+    ]
     for _ in range(500):
-        text = "".join(draw.choice(words) + " " * draw.randrange(2) for _ in range(draw.randrange(1, 30)))
+        text = "".join(
+            draw.choice(words) + " " * draw.randrange(2) for _ in range(draw.randrange(1, 30))
+        )
         width = draw.randrange(8, 60)
         lines = wrap(text, width)
         assert "".join("".join(lines).split()) == "".join(text.split())
@@ -67,9 +99,14 @@ def test_a_program_gets_whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("columns", [60, 80])
-def test_an_error_and_a_help_fit_the_terminal(language: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_and_a_help_fit_the_terminal(
+    language: str, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    for words, status in ((["translate", "--model", "nothing-here"], 3), (["evaluate", "--help"], 0)):
+    for words, status in (
+        (["translate", "--model", "nothing-here"], 3),
+        (["evaluate", "--help"], 0),
+    ):
         said = Terminal()
         monkeypatch.setattr(sys, "stdout", said)
         monkeypatch.setattr(sys, "stderr", said)
@@ -78,7 +115,9 @@ def test_an_error_and_a_help_fit_the_terminal(language: str, columns: int, monke
         except SystemExit as stop:
             left = int(stop.code or 0)
         assert left == status
-        shown = said.getvalue().partition("\n\n")[2 if status == 0 else 0]  # of a help what follows its usage
+        shown = said.getvalue().partition("\n\n")[
+            2 if status == 0 else 0
+        ]  # of a help what follows its usage
         sentences = [line for line in shown.splitlines() if not line.startswith("  headwise")]
         assert sentences
         assert max(map(text_width, sentences)) <= columns, said.getvalue()

@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from headwise.data import batching
-from headwise.data.batching import Cursor, Share, batches, evaluation_batches, plan_row_lengths, plan_rows
+from headwise.data.batching import (
+    Cursor,
+    Share,
+    batches,
+    evaluation_batches,
+    plan_row_lengths,
+    plan_rows,
+)
 from headwise.data.packing import NAMES, PackedBatch, unpack_pairs
 from headwise.data.shards import TokenStore
 from headwise.errors import CheckpointError, UsageError
@@ -25,7 +32,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TokenStore:
 
 
 def take(store: TokenStore, count: int, **options) -> list[tuple[PackedBatch, Cursor]]:
-    return list(itertools.islice(batches(store, **{"seed": 3, "rows": 6, **ROWS, **options}), count))
+    return list(
+        itertools.islice(batches(store, **{"seed": 3, "rows": 6, **ROWS, **options}), count)
+    )
 
 
 def same(left: PackedBatch, right: PackedBatch) -> bool:
@@ -64,9 +73,12 @@ def test_resuming_anywhere_continues_the_stream(store: TokenStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_processes", "accumulation"), [(1, 3), (2, 1), (3, 1), (4, 1), (2, 2), (2, 4), (3, 2), (4, 3), (6, 1)]
+    ("num_processes", "accumulation"),
+    [(1, 3), (2, 1), (3, 1), (4, 1), (2, 2), (2, 4), (3, 2), (4, 3), (6, 1)],
 )
-def test_processes_share_what_one_would_see(store: TokenStore, num_processes: int, accumulation: int) -> None:
+def test_processes_share_what_one_would_see(
+    store: TokenStore, num_processes: int, accumulation: int
+) -> None:
     alone = take(store, 12)
     shares = [Share(number, num_processes, accumulation) for number in range(num_processes)]
     number, updates = shares[0].num_batches, 12 // accumulation
@@ -76,13 +88,17 @@ def test_processes_share_what_one_would_see(store: TokenStore, num_processes: in
         parts = [part[update * number : (update + 1) * number] for part in taken]
         for name in NAMES:
             whole = torch.cat([getattr(batch, name) for batch, _ in rows])
-            assert torch.equal(torch.cat([getattr(batch, name) for part in parts for batch, _ in part]), whole)
+            assert torch.equal(
+                torch.cat([getattr(batch, name) for part in parts for batch, _ in part]), whole
+            )
         assert {part[-1][1] for part in parts} == {rows[-1][1]}
         assert max(batch.num_rows for part in parts for batch, _ in part) <= 6
 
 
 def test_whole_batches_stay_whole() -> None:
-    """So that dropout, which belongs to a batch, is the same for every number of processes that divides accumulation."""
+    """So that dropout, which belongs to a batch, is the same for every number of processes that
+    divides accumulation.
+    """
     for num_processes in (1, 2, 3, 6):
         cuts = [Share(number, num_processes, 6).cuts(7) for number in range(num_processes)]
         assert sorted({cut for part in cuts for cut in part}) == [0, 7, 14, 21, 28, 35, 42]
@@ -95,13 +111,17 @@ def test_rows_that_cannot_be_shared(store: TokenStore, process: int, num_process
 
 
 def test_a_pair_longer_than_a_row(store: TokenStore) -> None:
-    with pytest.raises(UsageError, match=r"a source sentence has \d+ tokens with its end, a row holds 8"):
+    with pytest.raises(
+        UsageError, match=r"a source sentence has \d+ tokens with its end, a row holds 8"
+    ):
         take(store, 1, source_row=8)
 
 
-@pytest.mark.parametrize("data", [{}, {"epoch": 0, "chunk": 0, "row": -1}, {"epoch": 0, "chunk": True, "row": 0}])
+@pytest.mark.parametrize(
+    "data", [{}, {"epoch": 0, "chunk": 0, "row": -1}, {"epoch": 0, "chunk": True, "row": 0}]
+)
 def test_a_cursor_that_is_none(data: dict[str, int]) -> None:
-    with pytest.raises(CheckpointError, match="is no place in the data"):
+    with pytest.raises(CheckpointError, match="is not a position in the data"):
         Cursor.from_json(data)
 
 
@@ -117,7 +137,9 @@ def test_evaluation_sees_every_pair_once(store: TokenStore, num_processes: int) 
         for p in range(num_processes)
     ]
     everything = [batch for part in parts for batch in part]
-    assert sorted(pair for batch in everything for pair in unpack_pairs(batch)) == sorted(draw_pairs(487))
+    assert sorted(pair for batch in everything for pair in unpack_pairs(batch)) == sorted(
+        draw_pairs(487)
+    )
     assert {batch.source.shape for batch in everything} == {(7, 72)}
     assert {batch.target_output.shape for batch in everything} == {(7, 80)}
 

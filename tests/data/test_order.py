@@ -52,11 +52,16 @@ def test_each_pair_once_an_epoch_in_a_new_order() -> None:
 
 
 def test_weights_say_how_often_a_pair_is_seen() -> None:
-    order = EpochOrder((CorpusRange("a", 101, 3.0), CorpusRange("b", 211, 0.5), CorpusRange("c", 53)), seed=2)
+    order = EpochOrder(
+        (CorpusRange("a", 101, 3.0), CorpusRange("b", 211, 0.5), CorpusRange("c", 53)), seed=2
+    )
     assert order.size == 303 + 106 + 53
     counts = np.zeros(365)
     for number in range(4):
         counts += np.bincount(epoch(order, number), minlength=365)
     assert (counts[:101] == 12).all()
-    assert set(counts[101:312]) <= {2, 3}  # half of b an epoch, taking turns: 4 x 106 over 211 pairs
+    assert set(counts[101:312]) <= {
+        2,
+        3,
+    }  # half of b an epoch, taking turns: 4 x 106 over 211 pairs
     assert (counts[312:] == 4).all()

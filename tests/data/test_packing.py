@@ -9,7 +9,9 @@ from .made import draw_pairs
 
 
 def ragged(sequences: list[list[int]]) -> Ragged:
-    return Ragged(np.array([t for s in sequences for t in s]), np.array([len(s) for s in sequences]))
+    return Ragged(
+        np.array([t for s in sequences for t in s]), np.array([len(s) for s in sequences])
+    )
 
 
 def build(pairs, source_row: int = 67, target_row: int = 71, shuffle=None):
@@ -25,7 +27,9 @@ def test_a_row_by_hand() -> None:
     assert batch.source_segment[0].tolist() == [1] * len(first) + [2] * len(second) + [0, 0, 0]
     assert batch.source_position[0].tolist() == [*range(len(first)), *range(len(second)), 0, 0, 0]
     inputs, outputs = (
-        ([1, 21, 1, 22, 23], [21, 2, 22, 23, 2]) if first[0] == 11 else ([1, 22, 23, 1, 21], [22, 23, 2, 21, 2])
+        ([1, 21, 1, 22, 23], [21, 2, 22, 23, 2])
+        if first[0] == 11
+        else ([1, 22, 23, 1, 21], [22, 23, 2, 21, 2])
     )
     assert batch.target_input[0].tolist() == inputs + [0, 0]
     assert batch.target_output[0].tolist() == outputs + [0, 0]

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import decode
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.randomness import torch_generator
 from tests.decoding.conftest import phrases_of_tokens
 
@@ -18,7 +18,8 @@ VOCAB, MAX_NEW = 37, 13
 
 
 class MarianStepper:
-    """A Marian model without cache: every step recomputes the prefix. Its decoder starts with padding where ours has 1."""
+    """A Marian model without cache: every step recomputes the prefix. Its decoder starts with
+    padding where ours has 1."""
 
     def __init__(self, model) -> None:
         self.model = model
@@ -34,7 +35,10 @@ class MarianStepper:
         start = torch.zeros_like(tokens)[:, None]
         prefix = start if prefix is None else torch.cat([prefix, tokens[:, None]], dim=1)
         logits = self.model(
-            encoder_outputs=(memory,), attention_mask=mask, decoder_input_ids=prefix, use_cache=False
+            encoder_outputs=(memory,),
+            attention_mask=mask,
+            decoder_input_ids=prefix,
+            use_cache=False,
         ).logits
         return logits[:, -1].log_softmax(-1), (memory, mask, prefix)
 
@@ -58,10 +62,13 @@ def model():
     )  # fmt: skip
     model = transformers.MarianMTModel(config).eval()
     with torch.no_grad():
-        # Positions and cross-attention loud, the rest quiet: outputs then differ by source, place and history.
+        # Positions and cross-attention loud, the rest quiet: outputs then differ by source, place
+        # and history.
         for name, parameter in model.named_parameters():
             loud = "embed_positions" in name or "encoder_attn." in name
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * (1.0 if loud else 0.3))
+            parameter.copy_(
+                torch.randn(parameter.shape, generator=generator) * (1.0 if loud else 0.3)
+            )
             if "layer_norm.weight" in name:
                 parameter.fill_(1.0)
         model.final_logits_bias[0, 2] = 2.5
@@ -77,7 +84,8 @@ def random_sources() -> list[list[int]]:
 
 
 def generate(model, sources, **options) -> tuple[list[tuple[int, ...]], list[float]]:
-    """Without cache, as the stepper above: else the two round differently and one near tie (2e-6) in 211 sentences flips."""
+    """Without cache, as the stepper above: else the two round differently and one near tie (2e-6)
+    in 211 sentences flips."""
     ids, mask = pad_sources(sources)
     output = model.generate(
         input_ids=ids, attention_mask=mask, do_sample=False, use_cache=False, max_new_tokens=MAX_NEW, return_dict_in_generate=True,
@@ -97,7 +105,9 @@ def strip_padding(tokens: tuple[int, ...]) -> tuple[int, ...]:
 def test_greedy(model, random_sources, at_limit):
     forced = 2 if at_limit == "end" else None
     expected, _ = generate(model, random_sources, num_beams=1, forced_eos_token_id=forced)
-    found = decode(MarianStepper(model), random_sources, GreedySettings(max_length=MAX_NEW, at_limit=at_limit))
+    found = decode(
+        MarianStepper(model), random_sources, GreedySettings(max_length=MAX_NEW, at_limit=at_limit)
+    )
     assert [result.best.tokens for result in found] == [strip_padding(row) for row in expected]
     lengths = {len(row) for row in expected}
     assert len(lengths) > 3, "the comparison is only worth something if lengths vary"
@@ -127,8 +137,12 @@ def test_beam(model, random_sources, size, num_best, stop, alpha, at_limit):
     )  # fmt: skip
     found = decode(MarianStepper(model), random_sources, settings)
     hypotheses = [hypothesis for result in found for hypothesis in result.hypotheses]
-    assert [hypothesis.tokens for hypothesis in hypotheses] == [strip_padding(row) for row in expected]
-    assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(scores, rel=1e-5, abs=1e-5)
+    assert [hypothesis.tokens for hypothesis in hypotheses] == [
+        strip_padding(row) for row in expected
+    ]
+    assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(
+        scores, rel=1e-5, abs=1e-5
+    )
 
 
 def test_beam_with_constraints(model, random_sources):
@@ -136,7 +150,9 @@ def test_beam_with_constraints(model, random_sources):
         model, random_sources, num_beams=4, no_repeat_ngram_size=2, min_new_tokens=3, bad_words_ids=[[7], [9, 11]],
         forced_eos_token_id=None,
     )  # fmt: skip
-    settings = BeamSettings(size=4, max_length=MAX_NEW, no_repeat_ngrams=2, min_length=3, forbidden=("a", "b"))
+    settings = BeamSettings(
+        size=4, max_length=MAX_NEW, no_repeat_ngrams=2, min_length=3, forbidden=("a", "b")
+    )
     phrases = phrases_of_tokens(forbidden=((7,), (9, 11)), vocab=model.config.vocab_size)
     found = decode(MarianStepper(model), random_sources, settings, phrases=phrases)
     assert [result.best.tokens for result in found] == [strip_padding(row) for row in expected]

@@ -4,12 +4,13 @@ import pydantic
 import pytest
 import torch
 
-from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings, decode
-from headwise.decoding.constraints import Phrases
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.generator import Watcher
 from headwise.decoding.results import EMPTY_RESULT
-from headwise.decoding.sampling import SamplingSettings
+from headwise.decoding.rules.constraints import SentenceRules
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.greedy import GreedySettings
+from headwise.decoding.search.sampling import SamplingSettings
 from headwise.errors import UsageError
 from tests.decoding.conftest import phrases_of_tokens
 
@@ -40,23 +41,27 @@ def test_phrases_left_as_text_are_refused(fake, spell):
 
 def test_one_entry_of_phrases_per_sentence(fake, spell):
     with pytest.raises(UsageError, match="given for 3 sentences, but there are 2"):
-        decode(fake(spell), [(5,), (6,)], BeamSettings(), phrases=[Phrases()] * 3)
+        decode(fake(spell), [(5,), (6,)], BeamSettings(), phrases=[SentenceRules()] * 3)
 
 
 @pytest.mark.parametrize(
     ("settings", "phrases"),
     [
-        (GreedySettings(no_repeat_ngrams=2, at_limit="end"), phrases_of_tokens(forbidden=((5,), (6, 7)), prefix=(8,))),
-        (SamplingSettings(top_p=0.9, num_samples=2), Phrases()),
+        (
+            GreedySettings(no_repeat_ngrams=2, at_limit="end"),
+            phrases_of_tokens(forbidden=((5,), (6, 7)), prefix=(8,)),
+        ),
+        (SamplingSettings(top_p=0.9, num_samples=2), SentenceRules()),
         (
             BeamSettings(no_repeat_ngrams=2, min_length=2, stop="proven"),
             phrases_of_tokens(forbidden=((5,),), required=((6, 7),)),
         ),
-        (BeamSettings(at_limit="end"), Phrases(prefix=(6, 7))),
+        (BeamSettings(at_limit="end"), SentenceRules(prefix=(6, 7))),
     ],
 )
 def test_every_tensor_is_made_on_the_steppers_device(fake, improvise, sources, settings, phrases):
-    """The default device is one that holds no numbers: a tensor made there by neglect would break the search."""
+    """The default device is one that holds no numbers: a tensor made there by neglect would break
+    the search."""
     settings = settings.model_copy(update={"max_length": 9})
     expected = decode(fake(improvise), sources, settings, phrases=phrases)
 
@@ -71,15 +76,23 @@ def test_every_tensor_is_made_on_the_steppers_device(fake, improvise, sources, s
 
 @pytest.mark.parametrize("kind", ["greedy", "beam", "sampling"])
 def test_whoever_asks_is_told_of_short_sentences_before_the_long_ones_end(fake, spell, kind):
-    """Told early = returned in the end, under the numbers of the batch that was given, empty sources counted."""
+    """Told early = returned in the end, under the numbers of the batch that was given, empty
+    sources counted."""
     settings = pydantic.TypeAdapter(DecodingSettings).validate_python({"kind": kind})
     settings = settings.model_copy(update={"temperature": 1e-4} if kind == "sampling" else {})
     sources = [(5,), (), (6, 7, 8, 9, 5, 6, 7, 8, 9, 6, 7), (8, 9), (9,)]
     stepper = fake(spell)
     told: dict[int, tuple[object, int]] = {}
     results = decode(
-        stepper, sources, settings, tell=lambda number, found: told.update({number: (found, stepper.num_steps)})
+        stepper,
+        sources,
+        settings,
+        watcher=Watcher(
+            on_result=lambda number, found: told.update({number: (found, stepper.num_steps)})
+        ),
     )
     assert sorted(told) == [0, 3, 4]
-    assert {number: found for number, (found, _) in told.items()} == {number: results[number] for number in told}
+    assert {number: found for number, (found, _) in told.items()} == {
+        number: results[number] for number in told
+    }
     assert all(steps < stepper.num_steps for _, steps in told.values())

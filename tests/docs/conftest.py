@@ -35,7 +35,11 @@ def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(directory)
         headwise.train("my.yaml", run="runs/demo")
-        headwise.train("word-vectors", run="runs/words", overrides=["data.train=my/train.en", "training.epochs=1"])
+        headwise.train(
+            "word-vectors",
+            run="runs/words",
+            overrides=["data.train=my/train.en", "training.epochs=1"],
+        )
         shutil.copytree("runs/words", "runs/words-zh")
     for copy, original in (
         ("my/new.en", "my/test.en"),

@@ -124,10 +124,15 @@ def all_pages() -> list[Page]:
 
 def taught_pages() -> list[Page]:
     """The pages whose code a reader is meant to run."""
-    return [read_page(path) for path in (*READMES.values(), *sorted(GUIDE.rglob("*.md")), ROOT / "CONTRIBUTING.md")]
+    return [
+        read_page(path)
+        for path in (*READMES.values(), *sorted(GUIDE.rglob("*.md")), ROOT / "CONTRIBUTING.md")
+    ]
 
 
 def twins() -> list[tuple[Page, Page]]:
     """Each English page with its Chinese twin."""
     chapters = [(GUIDE / "en" / name, GUIDE / "zh" / name) for name in guide_names("en")]
-    return [(read_page(en), read_page(zh)) for en, zh in [(READMES["en"], READMES["zh"]), *chapters]]
+    return [
+        (read_page(en), read_page(zh)) for en, zh in [(READMES["en"], READMES["zh"]), *chapters]
+    ]

@@ -15,7 +15,7 @@ from headwise.cli.main import build_parser, main
 from headwise.cli.parser import parse
 from headwise.settings import read_yaml
 from headwise.tasks.recipe import load_recipe, recipe_from
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from tests.docs.pages import ROOT, Page, taught_pages
 
 LANGUAGE_MODELS = (
@@ -31,7 +31,9 @@ LANGUAGE_MODELS = (
 QUICK = ("attend", "recipes", "schema", "describe", "translate", "evaluate")
 """Commands that are not only parsed but run: they take a moment and change nothing."""
 
-TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+TARGETS = set(
+    re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+)
 
 
 def _names(page: Page) -> str:
@@ -40,7 +42,9 @@ def _names(page: Page) -> str:
 
 @pytest.mark.usefixtures("workspace")
 @pytest.mark.parametrize(
-    "page", [page for page in taught_pages() if any(b.language == "python" for b in page.blocks)], ids=_names
+    "page",
+    [page for page in taught_pages() if any(b.language == "python" for b in page.blocks)],
+    ids=_names,
 )
 def test_python_runs_and_prints_what_is_shown(page: Page) -> None:
     namespace: dict[str, object] = {"__name__": "guide"}
@@ -52,8 +56,13 @@ def test_python_runs_and_prints_what_is_shown(page: Page) -> None:
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
         if block.output is not None:
-            given, shown = printed.getvalue().rstrip().splitlines(), block.output.rstrip().splitlines()
-            changes = "\n".join(difflib.unified_diff(shown, given, "the page shows", "the code prints", lineterm=""))
+            given, shown = (
+                printed.getvalue().rstrip().splitlines(),
+                block.output.rstrip().splitlines(),
+            )
+            changes = "\n".join(
+                difflib.unified_diff(shown, given, "the page shows", "the code prints", lineterm="")
+            )
             assert given == shown, f"{page.name}:{block.line}\n{changes}"
 
 
@@ -71,7 +80,9 @@ def test_commands_are_real(page: Page, workspace: Path, capsys: pytest.CaptureFi
             assert main(command[1:]) == 0, f"{where}\n{capsys.readouterr().err}"
 
 
-def _parsed(command: list[str], where: str, capsys: pytest.CaptureFixture[str]) -> argparse.Namespace:
+def _parsed(
+    command: list[str], where: str, capsys: pytest.CaptureFixture[str]
+) -> argparse.Namespace:
     try:
         parsed = parse(build_parser(), command[1:])
     except SystemExit:
@@ -97,7 +108,11 @@ def _check_settings(parsed: object) -> None:
 @pytest.mark.parametrize("page", taught_pages(), ids=_names)
 def test_recipes_are_valid(page: Page) -> None:
     for block in page.blocks:
-        if block.language == "yaml" and block.is_run and block.text.lstrip("# \n").startswith("task:"):
+        if (
+            block.language == "yaml"
+            and block.is_run
+            and block.text.lstrip("# \n").startswith("task:")
+        ):
             recipe_from(read_yaml(block.text, file=f"{page.name}:{block.line}"))
 
 

@@ -12,7 +12,11 @@ LARGEST = 150_000
 
 def pictures(language: str) -> list[Path]:
     texts = (path.read_text(encoding="utf-8") for path in sorted((GUIDE / language).glob("*.md")))
-    return [ROOT / "docs" / name for text in texts for name in re.findall(r"\]\(\.\./\.\./(pictures/[^)]+)\)", text)]
+    return [
+        ROOT / "docs" / name
+        for text in texts
+        for name in re.findall(r"\]\(\.\./\.\./(pictures/[^)]+)\)", text)
+    ]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -25,4 +29,6 @@ def test_pictures_of_the_page_are_in_the_readers_language_and_small(language: st
 
 
 def test_both_guides_show_the_same_pictures() -> None:
-    assert [path.name for path in pictures("en")] == [path.name.replace(".zh.png", ".png") for path in pictures("zh")]
+    assert [path.name for path in pictures("en")] == [
+        path.name.replace(".zh.png", ".png") for path in pictures("zh")
+    ]

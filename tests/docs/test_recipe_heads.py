@@ -8,7 +8,7 @@ import pytest
 
 from headwise.cli.main import build_parser
 from headwise.cli.parser import parse
-from headwise.data.known import find_corpus
+from headwise.data.known.corpora import find_corpus
 from headwise.tasks.recipe import load_recipe
 from tests.docs.pages import ROOT
 
@@ -18,7 +18,9 @@ RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 def commands_of(text: str) -> list[list[str]]:
     """Lines of the head that begin with headwise, joined where they go on, without what is said beside them."""
     head = "\n".join(line[1:].strip() for line in text.splitlines() if line.startswith("#"))
-    lines = [line for line in head.replace("\\\n", " ").splitlines() if line.startswith("headwise ")]
+    lines = [
+        line for line in head.replace("\\\n", " ").splitlines() if line.startswith("headwise ")
+    ]
     return [shlex.split(re.split(r"\s{5,}", line)[0])[1:] for line in lines]
 
 
@@ -36,6 +38,8 @@ def test_the_head_runs_as_written(path: Path, capsys: pytest.CaptureFixture[str]
             load_recipe(parsed.recipe, parsed.overrides)
             trained.append(parsed.recipe)
     assert path.stem in trained
-    assert set(re.findall(r"(?:known:|name: )([a-z0-9-]+)/", text)) <= fetched, "what is read is fetched"
+    assert set(re.findall(r"(?:known:|name: )([a-z0-9-]+)/", text)) <= fetched, (
+        "what is read is fetched"
+    )
     if start := re.search(r"start_from: runs/(\S+?)[,}\s]", text):
         assert re.search(rf"train \S+ --run runs/{start[1]}\b", text), "what it starts from is made"

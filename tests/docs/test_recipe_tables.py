@@ -9,15 +9,15 @@ import pydantic
 import pytest
 
 from headwise.settings import Settings, read_yaml
-from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
-from headwise.tasks.label_recipe import LabelRecipe
-from headwise.tasks.language_recipe import LanguageRecipe
-from headwise.tasks.masked_recipe import MaskedRecipe
-from headwise.tasks.recipe import Recipe
+from headwise.tasks.labels.recipe import LabelRecipe
+from headwise.tasks.language.recipe import LanguageRecipe
+from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
+from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
+from headwise.tasks.translation.recipe import TranslationRecipe
 from tests.docs.pages import GUIDE, read_page
 
 ATTENTIONS = ("attention", "cross_attention")
-RECIPES = (Recipe, LanguageRecipe, LabelRecipe, MaskedRecipe, BidirectionalRecipe)
+RECIPES = (TranslationRecipe, LanguageRecipe, LabelRecipe, MaskedRecipe, ElmoRecipe)
 REQUIRED = {"en": "required", "zh": "必填"}
 
 
@@ -39,7 +39,10 @@ def _fields(kind: type[pydantic.BaseModel], prefix: str = "") -> Iterator[tuple[
         if path == "model.decoder.attention" or name == "cross_attention":
             continue
         for child in _settings_in(field.annotation):
-            yield from _fields(child, "" if path == "data.train" else f"{name}." if name in ATTENTIONS else f"{path}.")
+            yield from _fields(
+                child,
+                "" if path == "data.train" else f"{name}." if name in ATTENTIONS else f"{path}.",
+            )
 
 
 def _rows(language: str) -> dict[str, tuple[str, str]]:
@@ -83,8 +86,17 @@ def test_every_key_stands_in_a_table_with_its_default(language: str) -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_default_kinds_are_right(language: str) -> None:
     rows = _rows(language)
-    recipe = Recipe.model_validate({"data": {"source": "en", "target": "de", "train": "corpus/train"}})
-    for path in ("text", "model.norm", "model.position", "model.feed_forward", "training.schedule", "decoding"):
+    recipe = TranslationRecipe.model_validate(
+        {"data": {"source": "en", "target": "de", "train": "corpus/train"}}
+    )
+    for path in (
+        "text",
+        "model.norm",
+        "model.position",
+        "model.feed_forward",
+        "training.schedule",
+        "decoding",
+    ):
         value: Any = recipe
         for part in path.split("."):
             value = getattr(value, part)

@@ -34,7 +34,9 @@ def write_references(num: int) -> list[str]:
 def spoil(texts: list[str], rate: float, seed: int) -> list[str]:
     generator = numpy_generator(seed, "spoil")
     return [
-        " ".join(word if generator.random() > rate else generator.choice(WORDS) for word in text.split())
+        " ".join(
+            word if generator.random() > rate else generator.choice(WORDS) for word in text.split()
+        )
         for text in texts
     ]
 

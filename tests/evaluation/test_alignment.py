@@ -62,9 +62,13 @@ def test_links_are_read():
     assert parse_links("") == GoldLinks(frozenset(), frozenset())
 
 
-@pytest.mark.parametrize(("line", "first"), [("0-1 x", 0), ("0:1", 0), ("-1-2", 0), ("0-1", 1), ("1-²", 0)])
+@pytest.mark.parametrize(
+    ("line", "first"), [("0-1 x", 0), ("0:1", 0), ("-1-2", 0), ("0-1", 1), ("1-²", 0)]
+)
 def test_what_is_no_link_is_refused(line, first):
-    with pytest.raises(DataError, match=f"is not a link; write source-target.*counted from {first}"):
+    with pytest.raises(
+        DataError, match=f"is not a link; write source-target.*counted from {first}"
+    ):
         parse_links(line, first=first)
 
 
@@ -83,7 +87,9 @@ def test_rows_that_predict_and_rows_that_read():
 
 
 def test_too_few_rows_are_refused():
-    with pytest.raises(UsageError, match="2 rows of attention cannot cover 2 target tokens shifted by one"):
+    with pytest.raises(
+        UsageError, match="2 rows of attention cannot cover 2 target tokens shifted by one"
+    ):
         select_rows(np.ones((2, 3)), 2, shifted=True)
 
 
@@ -95,20 +101,42 @@ def test_pieces_are_grouped_by_their_mark():
 
 def test_pieces_are_assigned_to_given_words():
     assert assign_pieces(["▁The", "▁cat", "s."], ["The", "cats", "."]) == (0, 1, 1)
-    assert assign_pieces(["▁", "我们", "明", "天去", "北京"], ["我们", "明天", "去", "北京"]) == (0, 0, 1, 1, 3)
-    assert assign_pieces(["▁我", "<0xE4>", "<0xBB>", "<0xAC>", "去"], ["我们", "去"]) == (0, 0, 0, 0, 1)
+    assert assign_pieces(["▁", "我们", "明", "天去", "北京"], ["我们", "明天", "去", "北京"]) == (
+        0,
+        0,
+        1,
+        1,
+        3,
+    )
+    assert assign_pieces(["▁我", "<0xE4>", "<0xBB>", "<0xAC>", "去"], ["我们", "去"]) == (
+        0,
+        0,
+        0,
+        0,
+        1,
+    )
     text, spans = "我们 明天去", [(0, 2), (3, 5), (5, 6)]
-    assert assign_pieces(["▁我", "们", "▁明天", "去", "▁"], [text[a:b] for a, b in spans]) == (0, 0, 1, 2, 2)
+    assert assign_pieces(["▁我", "们", "▁明天", "去", "▁"], [text[a:b] for a, b in spans]) == (
+        0,
+        0,
+        1,
+        2,
+        2,
+    )
     assert assign_pieces([], []) == ()
 
 
 def test_another_text_is_refused():
-    with pytest.raises(DataError, match="pieces spell 3 bytes, the words 4; give the same text twice"):
+    with pytest.raises(
+        DataError, match="pieces spell 3 bytes, the words 4; give the same text twice"
+    ):
         assign_pieces(["▁cat"], ["cats"])
 
 
 def test_pieces_merge_by_sum_and_mean():
-    """Source words: pieces 0+1, piece 2; the last column (end of sentence) is dropped. Target words: pieces 0+1."""
+    """Source words: pieces 0+1, piece 2; the last column (end of sentence) is dropped. Target
+    words: pieces 0+1.
+    """
     attention = np.array([[0.1, 0.2, 0.6, 0.1], [0.3, 0.2, 0.1, 0.4]])
     assert merge_pieces(attention, (0, 0, 1), (0, 0)) == pytest.approx(np.array([[0.4, 0.35]]))
 
@@ -124,6 +152,7 @@ def test_symmetrised_links():
     backward = frozenset({(0, 0), (2, 1), (2, 2), (5, 0)})
     assert symmetrize(forward, backward, method="intersection") == {(0, 0), (2, 2)}
     assert symmetrize(forward, backward, method="union") == forward | backward
-    # (1, 1) touches (0, 0) and links two free words; then (2, 1) links no free word; the far ones touch nothing.
+    # (1, 1) touches (0, 0) and links two free words; then (2, 1) links no free word; the far ones
+    # touch nothing.
     assert symmetrize(forward, backward) == {(0, 0), (1, 1), (2, 2)}
     assert symmetrize(forward, forward) == forward

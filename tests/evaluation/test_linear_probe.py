@@ -1,4 +1,6 @@
-"""The probe: a minimum, Newton's method on two classes, vectors that say nothing, balanced accuracy by hand."""
+"""The probe: a minimum, Newton's method on two classes, vectors that say nothing, balanced accuracy
+by hand.
+"""
 
 import numpy as np
 import pytest
@@ -36,7 +38,9 @@ def test_the_gradient_is_zero_at_the_answer(num_classes: int) -> None:
 
 
 def test_two_classes_by_newtons_method() -> None:
-    """Of two classes the rows of W are opposite; v = W₀ - W₁ minimises the logistic loss with λ/4 |v|²."""
+    """Of two classes the rows of W are opposite; v = W₀ - W₁ minimises the logistic loss with λ/4
+    |v|².
+    """
     vectors, classes = _examples(2)
     probe = fit_probe(vectors, classes)
     x = np.c_[_standardised(probe, vectors), np.ones(len(classes))]

@@ -1,4 +1,6 @@
-"""Student's t from tables, Welch's test by hand, the paired bootstrap as the case of one seed, and coverage."""
+"""Student's t from tables, Welch's test by hand, the paired bootstrap as the case of one seed, and
+coverage.
+"""
 
 import math
 
@@ -10,14 +12,19 @@ from headwise.evaluation.significance import compare_systems
 from headwise.evaluation.translation import build_metrics
 
 REFERENCES = [
-    f"the {word} dog is here and sleeps well today" for word in ("old", "big", "red", "sad", "new", "wet", "fat")
+    f"the {word} dog is here and sleeps well today"
+    for word in ("old", "big", "red", "sad", "new", "wet", "fat")
 ]
 GOOD = [line.replace("well", "good") for line in REFERENCES]
-BAD = [line.replace("dog is here", "cat was there") if number % 2 else line for number, line in enumerate(GOOD)]
+BAD = [
+    line.replace("dog is here", "cat was there") if number % 2 else line
+    for number, line in enumerate(GOOD)
+]
 
 
 @pytest.mark.parametrize(
-    ("freedom", "quantile"), [(1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (30, 2.042), (math.inf, 1.960)]
+    ("freedom", "quantile"),
+    [(1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (30, 2.042), (math.inf, 1.960)],
 )
 def test_quantiles_are_those_of_the_printed_tables(freedom: float, quantile: float) -> None:
     assert student_quantile(0.975, freedom) == pytest.approx(quantile, abs=5e-4)
@@ -26,12 +33,16 @@ def test_quantiles_are_those_of_the_printed_tables(freedom: float, quantile: flo
 
 def test_one_seed_is_the_paired_bootstrap() -> None:
     metric = build_metrics()["bleu"]
-    difference = SeedScores.of(metric, [GOOD], REFERENCES).difference(SeedScores.of(metric, [BAD], REFERENCES))
+    difference = SeedScores.of(metric, [GOOD], REFERENCES).difference(
+        SeedScores.of(metric, [BAD], REFERENCES)
+    )
     known = compare_systems(BAD, GOOD, REFERENCES, method="bootstrap")
     assert difference.value == pytest.approx(known.difference)
     assert known.low is not None
     # One interval is of percentiles, the other of a normal distribution with the draws' variance.
-    assert difference.low == pytest.approx(known.low, abs=0.25 * (difference.value - difference.low))
+    assert difference.low == pytest.approx(
+        known.low, abs=0.25 * (difference.value - difference.low)
+    )
 
 
 def _flat(*values: float) -> SeedScores:
@@ -40,7 +51,8 @@ def _flat(*values: float) -> SeedScores:
 
 
 def test_seeds_alone_are_welchs_test() -> None:
-    # By hand: means 30 and 33, s² = 1 and 1, n = 3: V = 2/3, ν = V² / (2 · (1/3)² / 2) = 4, t = 3 / √(2/3) = 3.674, p = 0.0213.
+    # By hand: means 30 and 33, s² = 1 and 1, n = 3: V = 2/3, ν = V² / (2 · (1/3)² / 2) = 4, t = 3 /
+    # √(2/3) = 3.674, p = 0.0213.
     found = _flat(32, 33, 34).difference(_flat(29, 30, 31))
     assert found.p_value == pytest.approx(0.0213, abs=1e-4)
     assert found.high - found.value == pytest.approx(2.776 * math.sqrt(2 / 3), abs=1e-3)

@@ -19,7 +19,9 @@ METHODS = ["bootstrap", "randomization"]
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
 def test_equal_systems_do_not_differ(references, systems, method, metric):
-    found = compare_systems(systems["good"], systems["good"], references, metric=metric, method=method, num_draws=100)
+    found = compare_systems(
+        systems["good"], systems["good"], references, metric=metric, method=method, num_draws=100
+    )
     assert found.difference == 0
     assert found.p_value == 1
 
@@ -27,7 +29,9 @@ def test_equal_systems_do_not_differ(references, systems, method, metric):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
 def test_a_clear_difference_is_found(references, systems, method, metric):
-    found = compare_systems(systems["bad"], systems["good"], references, metric=metric, method=method, num_draws=300)
+    found = compare_systems(
+        systems["bad"], systems["good"], references, metric=metric, method=method, num_draws=300
+    )
     assert found.p_value < 0.02
     assert (found.difference > 0) == (metric != "ter")
     assert found.difference == pytest.approx(found.system - found.baseline)
@@ -37,13 +41,23 @@ def test_a_clear_difference_is_found(references, systems, method, metric):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_p_is_uniform_when_systems_are_equally_good(references, method):
-    """Forty pairs of systems spoiled at the same rate: p < 0.05 should happen twice, and p is 0.5 on average."""
+    """Forty pairs of systems spoiled at the same rate: p < 0.05 should happen twice, and p is 0.5
+    on average.
+    """
     values = []
     for pair in range(40):
         one, two = spoil(references, 0.2, 2 * pair), spoil(references, 0.2, 2 * pair + 1)
-        values.append(compare_systems(one, two, references, metric="chrf", method=method, num_draws=100).p_value)
-    assert sum(value < 0.05 for value in values) <= 7  # more than 7 of 40 at 5 % has probability 0.0007
-    assert np.mean(values) == pytest.approx(0.5, abs=0.17)  # more than three and a half standard errors
+        values.append(
+            compare_systems(
+                one, two, references, metric="chrf", method=method, num_draws=100
+            ).p_value
+        )
+    assert (
+        sum(value < 0.05 for value in values) <= 7
+    )  # more than 7 of 40 at 5 % has probability 0.0007
+    assert np.mean(values) == pytest.approx(
+        0.5, abs=0.17
+    )  # more than three and a half standard errors
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -70,17 +84,24 @@ def test_randomization_approaches_full_enumeration(references, systems):
         return abs(metric.corpus_score(two, [gold]).score - metric.corpus_score(one, [gold]).score)
 
     observed = difference([0] * 7)
-    exact = np.mean([difference(swap) >= observed - 1e-9 for swap in itertools.product([0, 1], repeat=7)])
+    exact = np.mean(
+        [difference(swap) >= observed - 1e-9 for swap in itertools.product([0, 1], repeat=7)]
+    )
     found = compare_systems(first, second, gold, metric="chrf", num_draws=4000)
     assert found.p_value == pytest.approx(exact, abs=0.03)
 
 
 def test_agrees_with_sacrebleu(references, systems):
     worse = [
-        bad if i % 7 == 0 else good for i, (good, bad) in enumerate(zip(systems["good"], systems["bad"], strict=True))
+        bad if i % 7 == 0 else good
+        for i, (good, bad) in enumerate(zip(systems["good"], systems["bad"], strict=True))
     ]
     _, theirs = PairedTest(
-        [("one", systems["also_good"]), ("two", worse)], {"BLEU": sacrebleu.BLEU()}, [references], "ar", n_samples=1000
+        [("one", systems["also_good"]), ("two", worse)],
+        {"BLEU": sacrebleu.BLEU()},
+        [references],
+        "ar",
+        n_samples=1000,
     )()
     ours = compare_systems(systems["also_good"], worse, references, num_draws=1000)
     assert ours.system == pytest.approx(theirs["BLEU"][1].score)
@@ -89,7 +110,9 @@ def test_agrees_with_sacrebleu(references, systems):
 
 def test_metrics_carry_their_settings():
     metrics = build_metrics("zh")
-    found = compare_systems(["猫在垫子上。"], ["猫坐在垫子上。"], ["猫坐在垫子上。"], metrics=metrics, num_draws=10)
+    found = compare_systems(
+        ["猫在垫子上。"], ["猫坐在垫子上。"], ["猫坐在垫子上。"], metrics=metrics, num_draws=10
+    )
     assert "tok:zh" in found.signature
     assert found.name == "BLEU"
     assert json.loads(json.dumps(found.as_dict()))["method"] == "randomization"

@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from headwise.errors import DataError
-from headwise.evaluation.statistics import SentenceStatistics
+from headwise.evaluation.metric_statistics import SentenceStatistics
 from headwise.evaluation.translation import build_metrics, score_translations, tokenizer_for
 
 CHINESE = (["猫坐在垫子上。", "我们明天去北京。"], ["猫坐在垫子上。", "明天我们去上海。"])
@@ -16,7 +16,9 @@ CHINESE = (["猫坐在垫子上。", "我们明天去北京。"], ["猫坐在垫
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_scores_are_sacrebleus(references, systems, lowercase):
     hypotheses = [text.capitalize() for text in systems["good"]]
-    found = score_translations(hypotheses, references, language="de", lowercase=lowercase, num_resamples=0)
+    found = score_translations(
+        hypotheses, references, language="de", lowercase=lowercase, num_resamples=0
+    )
     bleu = sacrebleu.BLEU(lowercase=lowercase)
     assert found.bleu.value == pytest.approx(bleu.corpus_score(hypotheses, [references]).score)
     assert found.bleu.signature == str(bleu.get_signature())
@@ -27,7 +29,9 @@ def test_scores_are_sacrebleus(references, systems, lowercase):
         sacrebleu.TER(case_sensitive=not lowercase).corpus_score(hypotheses, [references]).score
     )
     if not lowercase:
-        assert found.bleu.value == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [references]).score)
+        assert found.bleu.value == pytest.approx(
+            sacrebleu.corpus_bleu(hypotheses, [references]).score
+        )
     assert (found.bleu.low, found.bleu.high) == (None, None)
     assert "tok:13a" in found.bleu.signature
     assert f"version:{sacrebleu.__version__}" in found.bleu.signature
@@ -38,13 +42,17 @@ def test_chinese_is_cut_as_sacrebleu_cuts_it():
     expected = sacrebleu.corpus_bleu(CHINESE[0], [CHINESE[1]], tokenize="zh")
     assert found.bleu.value == pytest.approx(expected.score)
     assert "tok:zh" in found.bleu.signature
-    assert found.bleu.value > score_translations(*CHINESE, language="en", num_resamples=0).bleu.value
+    assert (
+        found.bleu.value > score_translations(*CHINESE, language="en", num_resamples=0).bleu.value
+    )
 
 
 def test_tokenised_text_is_taken_as_it_stands():
     hypotheses, references = ["a b-c , d e f"], ["a b-c , d e g"]
     found = score_translations(hypotheses, references, pretokenized=True, num_resamples=0)
-    assert found.bleu.value == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none").score)
+    assert found.bleu.value == pytest.approx(
+        sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none").score
+    )
     assert "tok:none" in found.bleu.signature
 
 
@@ -70,7 +78,10 @@ def test_interval_holds_the_score_and_follows_the_seed(references, systems):
         assert score.low < score.value < score.high
         assert score.num_resamples == 300
     assert one == score_translations(systems["good"], references, num_resamples=300)
-    assert one.bleu.low != score_translations(systems["good"], references, num_resamples=300, seed=7).bleu.low
+    assert (
+        one.bleu.low
+        != score_translations(systems["good"], references, num_resamples=300, seed=7).bleu.low
+    )
 
 
 def test_interval_agrees_with_sacrebleus_own(references, systems):
@@ -83,7 +94,9 @@ def test_statistics_add_up(references, systems):
     for metric in build_metrics().values():
         statistics = SentenceStatistics.of(metric, systems["bad"], [references])
         assert len(statistics.rows) == len(references)
-        assert statistics.score() == pytest.approx(metric.corpus_score(systems["bad"], [references]).score)
+        assert statistics.score() == pytest.approx(
+            metric.corpus_score(systems["bad"], [references]).score
+        )
         twice = np.repeat(statistics.rows, 2, axis=0).sum(0)[None]
         assert statistics.score_sums(twice)[0] == pytest.approx(statistics.score())
 
@@ -113,5 +126,7 @@ def test_nothing_to_score_is_refused():
 
 
 def test_unequal_numbers_are_refused():
-    with pytest.raises(DataError, match="2 translations but 1 references; give one reference line for each"):
+    with pytest.raises(
+        DataError, match="2 translations but 1 references; give one reference line for each"
+    ):
         score_translations(["a", "b"], ["a"])

@@ -27,7 +27,9 @@ def test_spearman_is_scipys_ties_too() -> None:
 
 
 def test_pairs_with_unknown_words_are_counted_out() -> None:
-    pairs = parse_pairs(["# made up", "Big large 9", "big small 2 more", "", "big zebra 5", "small large 3"], FILE)
+    pairs = parse_pairs(
+        ["# made up", "Big large 9", "big small 2 more", "", "big zebra 5", "small large 3"], FILE
+    )
     words = ("big", "large", "small")
     vectors = np.array([[1, 0], [0.9, 0.1], [0, 1]])
     score = score_similarity("made", pairs, words, vectors)
@@ -35,7 +37,9 @@ def test_pairs_with_unknown_words_are_counted_out() -> None:
 
 
 def test_analogies_leave_their_own_words_out() -> None:
-    questions = parse_analogies([": royal", "man king woman queen", ": other", "man king woman apple", "a b c d"], FILE)
+    questions = parse_analogies(
+        [": royal", "man king woman queen", ": other", "man king woman apple", "a b c d"], FILE
+    )
     words = ("man", "king", "woman", "queen", "apple")
     vectors = np.array([[1, 0, 0], [1, 0, 2], [0, 1, 0], [0, 1, 2], [-1, -1, 0.0]])
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -53,12 +57,22 @@ def test_cased_vectors_score_as_in_gensim(tmp_path: Path) -> None:
     from gensim.models import KeyedVectors
 
     rng = np.random.default_rng(3)
-    # Each of 29 words in one to three cases, in no order of case; planted differences make about half of the answers right.
-    cased = [case(f"word{n}x") for n in range(29) for case in (str.title, str.lower, str.upper)[: 1 + n % 3]]
+    # Each of 29 words in one to three cases, in no order of case; planted differences make about
+    # half of the answers right.
+    cased = [
+        case(f"word{n}x")
+        for n in range(29)
+        for case in (str.title, str.lower, str.upper)[: 1 + n % 3]
+    ]
     words = tuple(cased[place] for place in rng.permutation(len(cased)))
-    base = {n: rng.normal(size=7) * 0.4 + (np.arange(7) == n % 2) * 2 + np.eye(7)[2 + n // 2 % 5] for n in range(29)}
+    base = {
+        n: rng.normal(size=7) * 0.4 + (np.arange(7) == n % 2) * 2 + np.eye(7)[2 + n // 2 % 5]
+        for n in range(29)
+    }
     number_of = {word: int(word.lower().removeprefix("word").removesuffix("x")) for word in words}
-    vectors = np.stack([base[number_of[word]] + rng.normal(size=7) * 0.1 for word in words]).astype(np.float32)
+    vectors = np.stack([base[number_of[word]] + rng.normal(size=7) * 0.1 for word in words]).astype(
+        np.float32
+    )
     lines = []
     for group in range(3):
         lines.append(f": group {group}")
@@ -74,7 +88,9 @@ def test_cased_vectors_score_as_in_gensim(tmp_path: Path) -> None:
     _, correlation, _ = theirs.evaluate_word_pairs(str(tmp_path / "pairs.txt"))
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     scores = score_analogies(parse_analogies(lines, FILE), words, unit)
-    wanted = [(len(one["correct"]), len(one["correct"]) + len(one["incorrect"])) for one in sections]
+    wanted = [
+        (len(one["correct"]), len(one["correct"]) + len(one["incorrect"])) for one in sections
+    ]
     assert [(round(one.value * one.used / 100), one.used) for one in scores] == wanted
     assert 0 < scores[-1].value < 100
     assert scores[-1].used < scores[-1].total

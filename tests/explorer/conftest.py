@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 BUNDLE = Path(__file__).parents[1] / "fixtures" / "format-1" / "bundle"
 

@@ -19,7 +19,9 @@ def random_weights(*shape: int, key: str) -> NDArray[np.float64]:
     return raw / raw.sum(axis=-1, keepdims=True)
 
 
-def make_trace(source: tuple[str, ...] = ENGLISH, target: tuple[str, ...] = GERMAN, *, title: str = "tired") -> Trace:
+def make_trace(
+    source: tuple[str, ...] = ENGLISH, target: tuple[str, ...] = GERMAN, *, title: str = "tired"
+) -> Trace:
     maps: list[AttentionMap] = []
     for layer in range(NUM_LAYERS):
         sizes = {
@@ -31,4 +33,14 @@ def make_trace(source: tuple[str, ...] = ENGLISH, target: tuple[str, ...] = GERM
             weights = random_weights(NUM_HEADS, *size, key=f"{kind} {layer}")
             maps.append(AttentionMap(f"{kind}.{layer}", kind, layer, weights))  # type: ignore[arg-type]
     spell = "".join
-    return Trace(spell(source), spell(target), source, target, ("<s>", *target[:-1]), tuple(maps), title, "en", "")
+    return Trace(
+        spell(source),
+        spell(target),
+        source,
+        target,
+        ("<s>", *target[:-1]),
+        tuple(maps),
+        title,
+        "en",
+        "",
+    )

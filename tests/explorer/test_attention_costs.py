@@ -13,12 +13,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_what_ships_is_what_the_experiments_say() -> None:
-    """Forward + backward at 65,536 tokens, milliseconds, as docs/experiments.md has them."""
+    """Forward + backward at 65,536 tokens, milliseconds, as docs/experiments/attention-kernels.md has them."""
     costs = shipped_costs()
     assert costs["machine"]["gpu"] == "NVIDIA H200"
     found = {point["kernel"]: point for point in costs["points"] if point["length"] == 65_536}
     section = (
-        (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8").partition("attention kernels on an H200")[2]
+        (ROOT / "docs" / "experiments" / "attention-kernels.md")
+        .read_text(encoding="utf-8")
+        .partition("every kernel by length and in the translator")[2]
     )
     for kernel in ("fused", "window", "longformer", "bigbird", "linformer", "linear", "performer"):
         row = next(line for line in section.splitlines() if line.startswith(f"| {kernel}"))
@@ -32,21 +34,39 @@ def test_what_ships_is_what_the_experiments_say() -> None:
 
 
 def test_a_users_own_are_found_and_bad_ones_left_out(tmp_path: Path) -> None:
-    point = {"kernel": "window", "length": 512, "forward_seconds": 0.1, "memory_mib": None, "distance": True}
-    content = {"machine": {"device": "cpu"}, "conditions": {}, "points": [point, "x", {"length": "no"}]}
+    point = {
+        "kernel": "window",
+        "length": 512,
+        "forward_seconds": 0.1,
+        "memory_mib": None,
+        "distance": True,
+    }
+    content = {
+        "machine": {"device": "cpu"},
+        "conditions": {},
+        "points": [point, "x", {"length": "no"}],
+    }
     for name, text in (("a", json.dumps(content)), ("b", "{"), ("c", json.dumps({"points": 3}))):
         (tmp_path / name).mkdir()
         (tmp_path / name / FILE).write_text(text, encoding="utf-8")
     (found,) = find_costs(tmp_path)
     assert (found["name"], found["shipped"], found["machine"]) == ("a", False, {"device": "cpu"})
     (row,) = found["points"]
-    assert (row["forward_seconds"], row["memory_mib"], row["distance"], row["skipped"]) == (0.1, None, None, None)
+    assert (row["forward_seconds"], row["memory_mib"], row["distance"], row["skipped"]) == (
+        0.1,
+        None,
+        None,
+        None,
+    )
 
 
 def test_files_that_hold_anything(tmp_path: Path) -> None:
     huge = "1" + "0" * 400
     for name, text in (
-        ("huge", f'{{"points": [{{"kernel": "a\\ud800", "length": 7, "memory_mib": {huge}}}, {{"length": {huge}}}]}}'),
+        (
+            "huge",
+            f'{{"points": [{{"kernel": "a\\ud800", "length": 7, "memory_mib": {huge}}}, {{"length": {huge}}}]}}',
+        ),
         ("half", '{"machine": {"a\\ud800": "\\ud800"}, "points": []}'),
         ("deep", "[" * 100_000),
     ):
@@ -55,10 +75,14 @@ def test_files_that_hold_anything(tmp_path: Path) -> None:
     (tmp_path / "pipe").mkdir()
     os.mkfifo(tmp_path / "pipe" / FILE)
     os.makedirs(os.fsencode(tmp_path) + b"/by\xfftes")
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/by\xfftes/" + FILE.encode())).write_text('{"points": []}')
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/by\xfftes/" + FILE.encode())).write_text(
+        '{"points": []}'
+    )
     half, large = find_costs(tmp_path)
     assert (half["name"], half["machine"]) == ("half", {"a?": "?"})
-    assert [(row["kernel"], row["length"], row["memory_mib"]) for row in large["points"]] == [("a?", 7, None)]
+    assert [(row["kernel"], row["length"], row["memory_mib"]) for row in large["points"]] == [
+        ("a?", 7, None)
+    ]
 
 
 def test_links_that_lead_out_are_left_alone(tmp_path: Path) -> None:

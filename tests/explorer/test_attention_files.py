@@ -20,7 +20,11 @@ def test_the_numbers_come_back(tmp_path: Path) -> None:
     assert tuple(first["source_pieces"]) == trace.source_pieces
     assert first["text"] == trace.target_text
     for attention, entry in zip(trace.maps, first["maps"], strict=True):
-        assert (entry["name"], entry["kind"], entry["layer"]) == (attention.name, attention.kind, attention.layer)
+        assert (entry["name"], entry["kind"], entry["layer"]) == (
+            attention.name,
+            attention.kind,
+            attention.layer,
+        )
         assert np.abs(np.array(entry["weights"]) - attention.weights).max() <= 5e-7
 
 
@@ -39,6 +43,8 @@ def test_what_cannot_be_shown_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(UsageError, match="a picture shows one sentence"):
         write_attention([make_trace(), make_trace()], tmp_path / "a.png", title="t")
     monkeypatch.setattr(attention_files, "MAX_NUMBERS", 100)
-    with pytest.raises(UsageError, match=r"the first 1 sentences has [\d,]+ numbers, and a file holds at most 100"):
+    with pytest.raises(
+        UsageError, match=r"the first 1 sentences has [\d,]+ numbers, and a file holds at most 100"
+    ):
         write_attention([make_trace()], tmp_path / "a.json", title="t")
     assert list(tmp_path.iterdir()) == []

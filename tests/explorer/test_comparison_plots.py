@@ -4,18 +4,23 @@ from pathlib import Path
 
 import pytest
 
+from headwise.comparing.table import ComparisonResult, VariantResult
 from headwise.evaluation.several_seeds import Estimate
 from headwise.explorer import comparison_plots
 from headwise.explorer.comparison_plots import COLOURS, draw_comparison, style
-from headwise.tasks.comparison_table import ComparisonResult, VariantResult
 
 
 def _comparison(directory: Path, num_variants: int, *, scored: bool) -> ComparisonResult:
     quality = {"bleu": Estimate(30.0, 29.0, 31.0)} if scored else {}
     names = [f"变体 $n_{number}" for number in range(num_variants)]
-    variants = tuple(VariantResult(name, (1,), quality, {}, {}, 2.0, 7, 0.1, 5.0, 3.0) for name in names)
+    variants = tuple(
+        VariantResult(name, (1,), quality, {}, {}, 2.0, 7, 0.1, 5.0, 3.0) for name in names
+    )
     curves = {
-        f"{name} · 1": [{"step": 2, "loss": 5.0, "seconds": 1.0}, {"step": 4, "loss": 4.0, "seconds": 2.0}]
+        f"{name} · 1": [
+            {"step": 2, "loss": 5.0, "seconds": 1.0},
+            {"step": 4, "loss": 4.0, "seconds": 2.0},
+        ]
         for name in names
         if scored
     }
@@ -30,11 +35,19 @@ def test_pictures_are_written(tmp_path: Path, num_variants: int) -> None:
 
 
 @pytest.mark.parametrize("num_variants", [1, 2, 13])
-def test_no_point_lies_on_the_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_variants: int) -> None:
+def test_no_point_lies_on_the_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_variants: int
+) -> None:
     frames: list[tuple[float, float]] = []
-    monkeypatch.setattr(comparison_plots, "save_figure", lambda figure, path: frames.append(figure.axes[0].get_ylim()))
+    monkeypatch.setattr(
+        comparison_plots,
+        "save_figure",
+        lambda figure, path: frames.append(figure.axes[0].get_ylim()),
+    )
     comparison_plots.draw_comparison(_comparison(tmp_path, num_variants, scored=True))
-    assert frames[0] == (num_variants - 0.5, -0.5), "half a line of room above the first and below the last"
+    assert frames[0] == (num_variants - 0.5, -0.5), (
+        "half a line of room above the first and below the last"
+    )
 
 
 def test_nothing_is_drawn_without_numbers(tmp_path: Path) -> None:

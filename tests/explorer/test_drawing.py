@@ -25,7 +25,9 @@ def test_labels_without_a_font_become_numbers_and_the_picture_says_so() -> None:
     assert explain_missing([labels], instead="See elsewhere.").endswith("See elsewhere.")
 
 
-def test_a_font_installed_after_matplotlib_wrote_its_list_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_font_installed_after_matplotlib_wrote_its_list_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its list is read from a file that is never renewed; here a font of its own plays the part of the new one."""
     from matplotlib import font_manager
 
@@ -73,7 +75,9 @@ def test_a_picture_is_what_its_name_says(tmp_path: Path) -> None:
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert text.lstrip().startswith("<?xml")
     assert "</svg>" in text
-    assert text == (tmp_path / "b.SVG").read_text(encoding="utf-8"), "no date, no name drawn by chance"
+    assert text == (tmp_path / "b.SVG").read_text(encoding="utf-8"), (
+        "no date, no name drawn by chance"
+    )
     drawing.save_figure(figure, tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UsageError, match=r"'a\.jpeg' does not end in \.png or \.svg"):

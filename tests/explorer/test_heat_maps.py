@@ -40,11 +40,15 @@ def assert_drawn(path: Path) -> None:
     assert picture.shape[1] == 1200
     assert 300 < picture.shape[0] < 2600
     assert len(np.unique(picture[::3, ::3].astype(int) @ (65536, 256, 1))) > 50
-    border = np.concatenate([picture[:2].reshape(-1, 3), picture[-2:].reshape(-1, 3), picture[:, :2].reshape(-1, 3)])
+    border = np.concatenate(
+        [picture[:2].reshape(-1, 3), picture[-2:].reshape(-1, 3), picture[:, :2].reshape(-1, 3)]
+    )
     assert (border == 255).all(), "something touches the edge of the picture"
 
 
-@pytest.mark.parametrize(("kind", "level"), [("encoder_self", "piece"), ("decoder_self", "word"), ("cross", "word")])
+@pytest.mark.parametrize(
+    ("kind", "level"), [("encoder_self", "piece"), ("decoder_self", "word"), ("cross", "word")]
+)
 def test_heat_map_is_drawn(tmp_path: Path, kind: str, level: str) -> None:
     path = tmp_path / "new" / "map.png"
     draw_heat_map(make_trace(), path, kind=kind, layer=1, head="max", level=level)  # type: ignore[arg-type]
@@ -60,7 +64,8 @@ def test_brightest_place_is_the_largest_weight(tmp_path: Path, row: int, column:
     picture = read_picture(tmp_path / "a.png")
     table = picture[:, : int(0.88 * picture.shape[1])]  # without the value scale on the right
     (dark_y, dark_x), (bright_y, bright_x) = (
-        np.nonzero((np.abs(table.astype(int) - colour) < 3).all(axis=-1)) for colour in ((68, 1, 84), (253, 231, 37))
+        np.nonzero((np.abs(table.astype(int) - colour) < 3).all(axis=-1))
+        for colour in ((68, 1, 84), (253, 231, 37))
     )
     rows, columns = (
         (values.mean() - low.min()) / (low.max() + 1 - low.min())
@@ -70,7 +75,9 @@ def test_brightest_place_is_the_largest_weight(tmp_path: Path, row: int, column:
     assert int(columns * len(ENGLISH)) == column
 
 
-def test_chinese_without_a_font_draws_numbers_and_no_warning(tmp_path: Path, no_wide_font: None) -> None:
+def test_chinese_without_a_font_draws_numbers_and_no_warning(
+    tmp_path: Path, no_wide_font: None
+) -> None:
     trace = make_trace(CHINESE, CHINESE, title="中文")
     use_language("zh")
     draw_heat_map(trace, tmp_path / "a.png", kind="cross")
@@ -87,7 +94,9 @@ def test_chinese_with_whatever_fonts_there_are(tmp_path: Path) -> None:
 def test_chinese_columns_stand_upright() -> None:
     fonts = drawing.Fonts((drawing.BASE_FONT,), frozenset(range(0x20000)))
     axes = drawing.new_figure(height=3.0).add_subplot()
-    heat_maps._name_cells(axes, drawing.make_labels(GERMAN, fonts), drawing.make_labels(("动物", "Tier", "累"), fonts))
+    heat_maps._name_cells(
+        axes, drawing.make_labels(GERMAN, fonts), drawing.make_labels(("动物", "Tier", "累"), fonts)
+    )
     labels = axes.get_xticklabels()
     assert [label.get_text() for label in labels] == ["动\n物", "Tier", "累"]
     assert {label.get_rotation() for label in labels} == {0.0}
@@ -100,9 +109,13 @@ def test_hostile_tokens_are_plain_text(tmp_path: Path) -> None:
 
 
 def test_grid_has_room_for_layers_of_different_width(tmp_path: Path) -> None:
-    narrow = AttentionMap("cross.5", "cross", 5, random_weights(2, len(GERMAN), len(ENGLISH), key="narrow"))
+    narrow = AttentionMap(
+        "cross.5", "cross", 5, random_weights(2, len(GERMAN), len(ENGLISH), key="narrow")
+    )
     trace = make_trace()
-    draw_grid(dataclasses.replace(trace, maps=(*trace.maps, narrow)), tmp_path / "grid.png", kind="cross")
+    draw_grid(
+        dataclasses.replace(trace, maps=(*trace.maps, narrow)), tmp_path / "grid.png", kind="cross"
+    )
     assert_drawn(tmp_path / "grid.png")
 
 
@@ -110,13 +123,18 @@ def test_long_sentences_are_drawn_with_fewer_labels(tmp_path: Path) -> None:
     pieces = tuple(f"▁w{number}" for number in range(131))
     weights = random_weights(1, 131, 131, key="long")
     maps = (AttentionMap("encoder.0", "encoder_self", 0, weights),)
-    draw_heat_map(Trace("", "", pieces, (), (), maps, "long"), tmp_path / "a.png", kind="encoder_self")
+    draw_heat_map(
+        Trace("", "", pieces, (), (), maps, "long"), tmp_path / "a.png", kind="encoder_self"
+    )
     assert_drawn(tmp_path / "a.png")
 
 
 def signed_trace() -> Trace:
     trace = make_trace()
-    maps = [dataclasses.replace(one, weights=one.weights - 0.1 * (one.kind != "decoder_self")) for one in trace.maps]
+    maps = [
+        dataclasses.replace(one, weights=one.weights - 0.1 * (one.kind != "decoder_self"))
+        for one in trace.maps
+    ]
     return dataclasses.replace(trace, maps=tuple(maps))
 
 
@@ -135,7 +153,9 @@ def test_negative_weights_are_another_hue(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "trace", [make_trace(), signed_trace(), make_trace(CHINESE, HOSTILE)], ids=["plain", "signed", "hostile"]
+    "trace",
+    [make_trace(), signed_trace(), make_trace(CHINESE, HOSTILE)],
+    ids=["plain", "signed", "hostile"],
 )
 def test_everything_in_one_picture(tmp_path: Path, trace: Trace) -> None:
     heat_maps.draw_all(trace, tmp_path / "all.png")

@@ -51,9 +51,15 @@ def test_weights_come_back_to_one_part_in_255() -> None:
     trace = make_trace()
     packed = read_data(make_page([trace], title="t"))["traces"][0]
     for attention, entry in zip(trace.maps, packed["maps"], strict=True):
-        numbers = np.frombuffer(base64.b64decode(entry["weights"]), np.uint8).reshape(entry["shape"])
+        numbers = np.frombuffer(base64.b64decode(entry["weights"]), np.uint8).reshape(
+            entry["shape"]
+        )
         assert np.abs(numbers * entry["scale"] / 255 - attention.weights).max() <= 1 / 255
-        assert (entry["kind"], entry["layer"], entry["name"]) == (attention.kind, attention.layer, attention.name)
+        assert (entry["kind"], entry["layer"], entry["name"]) == (
+            attention.kind,
+            attention.layer,
+            attention.name,
+        )
 
 
 def test_tokens_and_words_come_back_as_they_were() -> None:
@@ -67,7 +73,10 @@ def test_tokens_and_words_come_back_as_they_were() -> None:
 def test_markup_in_tokens_and_title_stays_text() -> None:
     plain, hostile = (
         PageReader(make_page([make_trace(pieces, pieces, title=title)], title=title))
-        for pieces, title in ((ENGLISH, "t"), (HOSTILE, "</title><script>alert(1)</script>{{data}}"))
+        for pieces, title in (
+            (ENGLISH, "t"),
+            (HOSTILE, "</title><script>alert(1)</script>{{data}}"),
+        )
     )
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in plain.elements]
     assert not re.search("[<>&]", hostile.texts["page_data"])
@@ -76,7 +85,9 @@ def test_markup_in_tokens_and_title_stays_text() -> None:
 
 def test_script_never_turns_text_into_markup() -> None:
     script = "".join(STATIC.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", script)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", script
+    )
 
 
 def test_page_names_no_address_but_the_svg_namespace() -> None:
@@ -91,7 +102,11 @@ def test_page_names_no_address_but_the_svg_namespace() -> None:
 
 def test_policy_allows_this_style_and_script_and_nothing_else() -> None:
     reader = PageReader(make_page([make_trace()], title="t"))
-    policy = next(item["content"] for _, item in reader.elements if item.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        item["content"]
+        for _, item in reader.elements
+        if item.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
@@ -102,11 +117,14 @@ def test_policy_allows_this_style_and_script_and_nothing_else() -> None:
 
 def test_languages_have_the_same_keys_and_places() -> None:
     english, chinese = (
-        json.loads(STATIC.joinpath(f"{name}.json").read_text(encoding="utf-8")) for name in ("en", "zh")
+        json.loads(STATIC.joinpath(f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("en", "zh")
     )
     assert list(english) == list(chinese)
     for key in english:
-        assert set(re.findall(r"\{\w+\}", english[key])) == set(re.findall(r"\{\w+\}", chinese[key])), key
+        assert set(re.findall(r"\{\w+\}", english[key])) == set(
+            re.findall(r"\{\w+\}", chinese[key])
+        ), key
         assert english[key]
         assert chinese[key]
 

@@ -11,8 +11,8 @@ from headwise.explorer.opened_row import count_layers, open_row
 from headwise.explorer.traces import AttentionKind
 from headwise.explorer.tracing import trace_translation
 from headwise.models.choices import build_model
-from headwise.tasks.bundle import Bundle
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.bundle import TranslatorBundle
+from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import learn_tokenizers
 from tests.tasks.tiny import tiny_recipe
 
@@ -27,7 +27,7 @@ def make_translator(*overrides: str) -> Translator:
     size = tokenizers.source.size
     generator = torch.Generator().manual_seed(5)
     model = build_model(recipe.model, source_size=size, target_size=size, generator=generator)
-    return Translator(Bundle(Path("tiny"), recipe, tokenizers, model, {}), device="cpu")
+    return Translator(TranslatorBundle(Path("tiny"), recipe, tokenizers, model, {}), device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -45,17 +45,33 @@ def test_the_steps_lead_to_the_models_weights(translator: Translator, kind: Atte
     assert row.is_softmax
     assert row.exponentials is not None
     for place, key in enumerate(row.keys):
-        assert row.products[place] == pytest.approx(sum(q * k for q, k in zip(row.q, key, strict=True)), abs=1e-6)
-        assert row.scores[place] == pytest.approx(row.products[place] / math.sqrt(row.head_dim), abs=1e-9)
+        assert row.products[place] == pytest.approx(
+            sum(q * k for q, k in zip(row.q, key, strict=True)), abs=1e-6
+        )
+        assert row.scores[place] == pytest.approx(
+            row.products[place] / math.sqrt(row.head_dim), abs=1e-9
+        )
     total = sum(row.exponentials)
     assert [number / total for number in row.exponentials] == pytest.approx(row.weights, abs=1e-5)
-    mixed = [sum(w * v[place] for w, v in zip(row.weights, row.values, strict=True)) for place in range(row.head_dim)]
+    mixed = [
+        sum(w * v[place] for w, v in zip(row.weights, row.values, strict=True))
+        for place in range(row.head_dim)
+    ]
     assert row.output == pytest.approx(mixed, abs=1e-5)
-    assert row.visible == [kind != "decoder_self" or place <= 2 for place in range(len(row.key_pieces))]
+    assert row.visible == [
+        kind != "decoder_self" or place <= 2 for place in range(len(row.key_pieces))
+    ]
 
 
 def test_a_bias_and_a_pattern_join_the_steps() -> None:
-    row = open_row(make_translator("model.position={kind: alibi}"), TEXT, kind="encoder_self", layer=0, head=1, query=3)
+    row = open_row(
+        make_translator("model.position={kind: alibi}"),
+        TEXT,
+        kind="encoder_self",
+        layer=0,
+        head=1,
+        query=3,
+    )
     assert row.bias is not None
     assert row.is_softmax
     assert row.bias[3] == 0
@@ -67,7 +83,12 @@ def test_a_bias_and_a_pattern_join_the_steps() -> None:
 
 
 def test_a_kernel_that_is_no_softmax_says_so() -> None:
-    row = open_row(make_translator("model.encoder.attention={kind: linear}"), TEXT, kind="encoder_self", layer=0)
+    row = open_row(
+        make_translator("model.encoder.attention={kind: linear}"),
+        TEXT,
+        kind="encoder_self",
+        layer=0,
+    )
     assert not row.is_softmax
     assert row.exponentials is None
     assert sum(row.weights) == pytest.approx(1.0, abs=1e-4)
@@ -89,16 +110,20 @@ def test_another_target_may_be_read(translator: Translator) -> None:
         ({"target": "tired " * 600}, "tokens 601 was asked for; choose 1 to 513"),
     ],
 )
-def test_what_is_not_there_is_refused(translator: Translator, choice: dict[str, int], message: str) -> None:
+def test_what_is_not_there_is_refused(
+    translator: Translator, choice: dict[str, int], message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         open_row(translator, TEXT, **choice)
 
 
-def test_it_is_refused_before_the_model_works(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_refused_before_the_model_works(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def work(*_: object, **__: object) -> None:
         raise AssertionError("the model was asked")
 
-    monkeypatch.setattr("headwise.explorer.opened_row.decode", work)
+    monkeypatch.setattr("headwise.decoding.stepper_search.decode", work)
     with pytest.raises(UsageError, match="tokens 601 was asked for; choose 1 to 513"):
         open_row(translator, "tired " * 600)
     with pytest.raises(UsageError, match="layer 7 was asked for"):

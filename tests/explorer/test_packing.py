@@ -19,7 +19,9 @@ def test_weights_come_back(bits: Bits, heads: tuple[int, ...] | None) -> None:
     numbers = np.frombuffer(base64.b64decode(packed["weights"]), np.uint8 if bits == 8 else "<u2")
     back = numbers.reshape(packed["shape"]) * packed["scale"] / (2**bits - 1)
     assert packed["heads"] == chosen
-    assert np.abs(back - weights[chosen]).max() <= packed["scale"] / (2 ** (bits + 1) - 2) * (1 + 1e-9)
+    assert np.abs(back - weights[chosen]).max() <= packed["scale"] / (2 ** (bits + 1) - 2) * (
+        1 + 1e-9
+    )
 
 
 def test_a_side_tells_words_and_marks() -> None:
@@ -33,5 +35,7 @@ def test_negative_weights_come_back() -> None:
     packed = pack_map(AttentionMap("decoder.0.cross", "cross", 0, weights), bits=8)
     numbers = np.frombuffer(base64.b64decode(packed["weights"]), np.uint8).reshape(packed["shape"])
     assert packed["low"] == weights.min() < 0
-    assert np.abs(packed["low"] + numbers * packed["scale"] / 255 - weights).max() <= packed["scale"] / 510 * (1 + 1e-9)
+    assert np.abs(packed["low"] + numbers * packed["scale"] / 255 - weights).max() <= packed[
+        "scale"
+    ] / 510 * (1 + 1e-9)
     assert pack_map(AttentionMap("decoder.0.cross", "cross", 0, np.abs(weights)))["low"] == 0

@@ -32,18 +32,31 @@ def test_both_languages_say_the_same_things() -> None:
     assert {key for key in en if places(en[key]) != places(zh[key])} == set()
     assert {key for key, words in zh.items() if not words.strip()} == set()
     # A name is a name in both; a sentence is not.
-    same = {key for key in en if en[key] == zh[key] and re.search(r"[a-z]{3}", en[key]) and " " in en[key]}
+    same = {
+        key
+        for key in en
+        if en[key] == zh[key] and re.search(r"[a-z]{3}", en[key]) and " " in en[key]
+    }
     assert {key for key in same if "{" not in en[key]} == set()
 
 
 def test_every_key_that_is_used_exists_and_none_is_idle() -> None:
     known = load("en")
     script = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
-    used = set(PLAIN.findall(script)) | set(re.findall(r'"([a-z_]+\.[a-z_0-9]+)"', script)) & known.keys()
-    used |= set(re.findall(r'data-text="([^"]+)"', (APP / "index.html").read_text(encoding="utf-8")))
+    used = (
+        set(PLAIN.findall(script))
+        | set(re.findall(r'"([a-z_]+\.[a-z_0-9]+)"', script)) & known.keys()
+    )
+    used |= set(
+        re.findall(r'data-text="([^"]+)"', (APP / "index.html").read_text(encoding="utf-8"))
+    )
     assert used - known.keys() == set()
     beginnings = tuple(BUILT.findall(script))
-    idle = {key for key in known.keys() - used if not key.startswith(beginnings) and key.split(".")[1] not in MENU}
+    idle = {
+        key
+        for key in known.keys() - used
+        if not key.startswith(beginnings) and key.split(".")[1] not in MENU
+    }
     assert idle == set()
 
 
@@ -52,11 +65,21 @@ def test_the_page_takes_nothing_from_elsewhere_and_writes_no_markup() -> None:
         words = path.read_text(encoding="utf-8")
         addresses = set(re.findall(r"https?://[^\s\"'`<)]+", words)) - NAMESPACES
         assert addresses == set(), path.name
-        assert re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", words) is None
-        assert re.search(r"""setAttribute\(\s*["']style|\bstyle=["']|\bon[a-z]+=["']""", words) is None, path.name
+        assert (
+            re.search(
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function",
+                words,
+            )
+            is None
+        )
+        assert (
+            re.search(r"""setAttribute\(\s*["']style|\bstyle=["']|\bon[a-z]+=["']""", words) is None
+        ), path.name
 
 
 def test_scripts_can_be_read_in_one_sitting() -> None:
     assert {
-        path.name: count for path in FILES if (count := len(path.read_text(encoding="utf-8").splitlines())) > 300
+        path.name: count
+        for path in FILES
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 300
     } == {}

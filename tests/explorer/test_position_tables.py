@@ -5,7 +5,12 @@ import math
 import pytest
 import torch
 
-from headwise.explorer.position_tables import FORMULAS, PositionTable, build_parts, parts_of, show_positions
+from headwise.explorer.position_tables import (
+    PositionTable,
+    build_parts,
+    parts_of,
+    show_positions,
+)
 from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.positions.alibi import alibi_slopes
 from headwise.positions.choices import (
@@ -42,7 +47,7 @@ def show(settings: PositionSettings) -> PositionTable:
 @pytest.mark.parametrize("settings", ALL, ids=lambda settings: settings.kind)
 def test_every_encoding_can_be_shown(settings: PositionSettings) -> None:
     shown = show(settings)
-    assert shown.as_dict()["formula"] == FORMULAS[settings.kind]
+    assert shown.as_dict()["formula"] == settings.formula
     assert all(len(curve.values) == 2 * LENGTH - 1 for curve in shown.curves)
     assert shown.first_distance == 1 - LENGTH
     rows = {"position": LENGTH, "distance": 2 * LENGTH - 1}[shown.rows]
@@ -72,7 +77,9 @@ def test_sines_and_cosines() -> None:
 def test_rotary_products_fall_from_one_and_know_distance_only() -> None:
     values = show(Rotary()).curves[0].values
     expected = [
-        sum(math.cos(d * 10000 ** (-2 * i / (DIM // HEADS))) for i in range(DIM // HEADS // 2)) * 2 / (DIM // HEADS)
+        sum(math.cos(d * 10000 ** (-2 * i / (DIM // HEADS))) for i in range(DIM // HEADS // 2))
+        * 2
+        / (DIM // HEADS)
         for d in range(1 - LENGTH, LENGTH)
     ]
     assert values == pytest.approx(expected, abs=1e-5)
@@ -82,7 +89,9 @@ def test_alibi_falls_by_its_slope() -> None:
     shown = show(Alibi())
     assert shown.table is None
     for curve, slope in zip(shown.curves, alibi_slopes(HEADS).tolist(), strict=True):
-        assert curve.values == pytest.approx([-slope * abs(d) for d in range(1 - LENGTH, LENGTH)], abs=1e-5)
+        assert curve.values == pytest.approx(
+            [-slope * abs(d) for d in range(1 - LENGTH, LENGTH)], abs=1e-5
+        )
 
 
 def test_buckets_are_shown_by_number_where_nobody_learned_them() -> None:
@@ -103,12 +112,19 @@ def test_shaw_holds_distances_at_its_limit() -> None:
 
 @pytest.mark.parametrize(
     ("position", "origin"),
-    [({"kind": "learned", "max_length": 19}, "model"), ({"kind": "t5"}, "model"), ({"kind": "sinusoidal"}, "formula")],
+    [
+        ({"kind": "learned", "max_length": 19}, "model"),
+        ({"kind": "t5"}, "model"),
+        ({"kind": "sinusoidal"}, "formula"),
+    ],
 )
-def test_a_models_own_table_is_shown(position: dict[str, object], origin: str, generator: torch.Generator) -> None:
+def test_a_models_own_table_is_shown(
+    position: dict[str, object], origin: str, generator: torch.Generator
+) -> None:
     stack = {"layers": 1, "heads": 3}
     settings = check_settings(
-        EncoderDecoderSettings, {"dim": DIM, "encoder": stack, "decoder": stack, "position": position}
+        EncoderDecoderSettings,
+        {"dim": DIM, "encoder": stack, "decoder": stack, "position": position},
     )
     model = build_model(settings, source_size=29, target_size=29, generator=generator)
     parts = parts_of(model)
@@ -125,7 +141,12 @@ def test_a_models_own_table_is_shown(position: dict[str, object], origin: str, g
 def test_an_encoder_without_layers_leaves_the_decoders(generator: torch.Generator) -> None:
     stack = {"layers": 1, "heads": HEADS}
     decoder = stack | {"attention": {"kind": "full"}}
-    whole = {"dim": DIM, "encoder": stack | {"layers": 0}, "decoder": decoder, "position": {"kind": "relative"}}
+    whole = {
+        "dim": DIM,
+        "encoder": stack | {"layers": 0},
+        "decoder": decoder,
+        "position": {"kind": "relative"},
+    }
     settings = check_settings(EncoderDecoderSettings, whole)
     model = build_model(settings, source_size=29, target_size=29, generator=generator)
     assert parts_of(model).relation is model.decoder[0].self_attention.relation

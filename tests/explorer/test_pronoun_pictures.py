@@ -10,7 +10,12 @@ import pytest
 from headwise.errors import UsageError
 from headwise.explorer import draw_pronoun_picture, drawing, pronoun_pictures
 from headwise.explorer.drawing import find_fonts, new_figure
-from headwise.explorer.pronoun_pictures import PRONOUNS, HeadPlace, find_antecedent_head, pronoun_row
+from headwise.explorer.pronoun_pictures import (
+    PRONOUNS,
+    HeadPlace,
+    find_antecedent_head,
+    pronoun_row,
+)
 from headwise.explorer.traces import AttentionKind, AttentionMap, Trace
 from tests.explorer.examples import CHINESE, ENGLISH, make_trace
 from tests.explorer.test_heat_maps import assert_drawn
@@ -21,20 +26,28 @@ def sharp_trace():  # type: ignore[no-untyped-def]
     weights = np.full((1, len(ENGLISH), len(ENGLISH)), 1 / len(ENGLISH))
     weights[0, 7] = 0.0
     weights[0, 7, [1, 4, 5, 7, 10]] = [0.5, 0.2, 0.1, 0.15, 0.05]
-    return dataclasses.replace(make_trace(), maps=(AttentionMap("encoder.0", "encoder_self", 0, weights),))
+    return dataclasses.replace(
+        make_trace(), maps=(AttentionMap("encoder.0", "encoder_self", 0, weights),)
+    )
 
 
 def test_row_of_the_pronoun() -> None:
     row = pronoun_row(sharp_trace(), "It", read=HeadPlace(0), written=HeadPlace(), marks=PRONOUNS)
     assert row.words[row.pronoun] == "it"
-    found = {word: round(float(weight), 6) for word, weight in zip(row.words, row.weights, strict=True) if weight > 0}
+    found = {
+        word: round(float(weight), 6)
+        for word, weight in zip(row.words, row.weights, strict=True)
+        if weight > 0
+    }
     assert found == {"animal": 0.5, "tired": 0.3, "it": 0.15, "</s>": 0.05}
     assert [row.translation[place] for place in row.marked] == ["es"]
     assert "</s>" not in row.translation
 
 
 def test_one_arc_for_each_other_word_and_wider_for_more_weight() -> None:
-    row = pronoun_row(sharp_trace(), "it", read=HeadPlace(0, 0), written=HeadPlace(), marks=PRONOUNS)
+    row = pronoun_row(
+        sharp_trace(), "it", read=HeadPlace(0, 0), written=HeadPlace(), marks=PRONOUNS
+    )
     axes = new_figure(height=3.0).add_axes((0, 0, 1, 1))
     pronoun_pictures._draw_row(axes, row, find_fonts(), top=200.0)
     to_animal, to_tired = (patch.get_linewidth() for patch in axes.patches)
@@ -44,17 +57,24 @@ def test_one_arc_for_each_other_word_and_wider_for_more_weight() -> None:
     assert any("itself 0.15" in text and "mark 0.05" in text for text in written)
 
 
-def test_picture_is_drawn_with_and_without_chinese(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_picture_is_drawn_with_and_without_chinese(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(drawing, "WIDE_FONTS", ())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         draw_pronoun_picture(
-            [make_trace(), make_trace(ENGLISH, CHINESE)], tmp_path / "a.png", word="it", read=HeadPlace(1, "max")
+            [make_trace(), make_trace(ENGLISH, CHINESE)],
+            tmp_path / "a.png",
+            word="it",
+            read=HeadPlace(1, "max"),
         )
     assert_drawn(tmp_path / "a.png")
 
 
-def test_chinese_pronoun_and_empty_translation_without_a_font(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chinese_pronoun_and_empty_translation_without_a_font(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(drawing, "WIDE_FONTS", ())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -80,7 +100,9 @@ def with_heads(*rows: dict[int, float], kind: AttentionKind = "encoder_self") ->
     """Each head is even, but its pronoun ("it", or "es" in the translation) gives these weights to source pieces."""
     trace = make_trace((*ENGLISH[:STREET], "▁street", *ENGLISH[STREET + 1 :]))
     queries = trace.source_pieces if kind == "encoder_self" else trace.target_pieces
-    pronoun = IT if kind == "encoder_self" else next(n for n, text in enumerate(queries) if text == "▁es")
+    pronoun = (
+        IT if kind == "encoder_self" else next(n for n, text in enumerate(queries) if text == "▁es")
+    )
     weights = np.full((len(rows), len(queries), len(ENGLISH)), 1 / len(ENGLISH))
     for head, row in enumerate(rows):
         weights[head, pronoun] = 0.0
@@ -115,10 +137,14 @@ def test_a_noun_that_is_absent_leaves_nothing_to_find() -> None:
     assert found == HeadPlace(resolves=False)
 
 
-def test_the_picture_says_that_no_head_resolves_the_pronoun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_picture_says_that_no_head_resolves_the_pronoun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written: list[str] = []
     monkeypatch.setattr(
-        pronoun_pictures, "save_figure", lambda figure, path: written.extend(t.get_text() for t in figure.axes[0].texts)
+        pronoun_pictures,
+        "save_figure",
+        lambda figure, path: written.extend(t.get_text() for t in figure.axes[0].texts),
     )
     draw_pronoun_picture([sharp_trace()], tmp_path / "a.png", read=HeadPlace(0, resolves=False))
     assert any("no head looks at the right noun in both sentences" in text for text in written)

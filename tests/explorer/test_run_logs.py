@@ -14,12 +14,19 @@ from headwise.explorer.run_logs import MAX_LINES, list_runs, read_run, thin
 
 def write_run(path: Path, *steps: int, model: bool = False, extra: str = "") -> Path:
     path.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps({"kind": "train", "step": step, "loss": 10 / step, "note": "x"}) + "\n" for step in steps]
+    lines = [
+        json.dumps({"kind": "train", "step": step, "loss": 10 / step, "note": "x"}) + "\n"
+        for step in steps
+    ]
     (path / "log.jsonl").write_text("".join(lines) + extra, encoding="utf-8")
     if model:
         (path / "model").mkdir()
         (path / "model" / "MANIFEST.json").write_text("{}", encoding="utf-8")
-        results = {"steps": 3, "test": {"bleu": {"value": 12.5}, "seconds": 0.1}, "valid": {"loss": float("nan")}}
+        results = {
+            "steps": 3,
+            "test": {"bleu": {"value": 12.5}, "seconds": 0.1},
+            "valid": {"loss": float("nan")},
+        }
         (path / "model" / "results.json").write_text(json.dumps(results), encoding="utf-8")
     return path
 
@@ -27,12 +34,19 @@ def write_run(path: Path, *steps: int, model: bool = False, extra: str = "") -> 
 def test_runs_are_listed_newest_first_with_what_they_reached(tmp_path: Path) -> None:
     write_run(tmp_path / "old", 1, model=True)
     newer = write_run(tmp_path / "deep" / "er" / "new", 1, 2)
-    (newer / "recipe.yaml").write_text("task: language_modeling\nmodel: {kind: lstm}\n", encoding="utf-8")
+    (newer / "recipe.yaml").write_text(
+        "task: language_modeling\nmodel: {kind: lstm}\n", encoding="utf-8"
+    )
     write_run(tmp_path / "a" / "b" / "c" / "too-deep", 1)
     (tmp_path / "old" / "recipe.yaml").write_text("model: [broken", encoding="utf-8")
     os.utime(tmp_path / "old" / "log.jsonl", (1, 1))
     first, second = list_runs(tmp_path)
-    assert (first.name, first.task, first.model, first.finished) == ("deep/er/new", "language_modeling", "lstm", False)
+    assert (first.name, first.task, first.model, first.finished) == (
+        "deep/er/new",
+        "language_modeling",
+        "lstm",
+        False,
+    )
     assert (second.name, second.finished, second.task) == ("old", True, None)
     assert second.scores == {"steps": 3.0, "test.bleu": 12.5, "test.seconds": 0.1}
 
@@ -77,7 +91,10 @@ def test_a_long_log_comes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_thinning_keeps_both_kinds_and_the_last_line() -> None:
-    lines = [{"kind": "valid" if step % 100 == 0 else "train", "step": step} for step in range(5 * MAX_LINES)]
+    lines = [
+        {"kind": "valid" if step % 100 == 0 else "train", "step": step}
+        for step in range(5 * MAX_LINES)
+    ]
     kept = thin(lines)
     assert sum(line["kind"] == "train" for line in kept) <= MAX_LINES
     assert sum(line["kind"] == "valid" for line in kept) == 100
@@ -85,7 +102,9 @@ def test_thinning_keeps_both_kinds_and_the_last_line() -> None:
     assert [line["step"] for line in kept] == sorted(line["step"] for line in kept)
 
 
-@pytest.mark.parametrize("name", ["../outside", "/etc", "link", "in\0side", "x" * 4000, "linked-log", "nothing"])
+@pytest.mark.parametrize(
+    "name", ["../outside", "/etc", "link", "in\0side", "x" * 4000, "linked-log", "nothing"]
+)
 def test_names_that_lead_out_are_not_found(tmp_path: Path, name: str) -> None:
     root, outside = tmp_path / "root", write_run(tmp_path / "outside", 1)
     write_run(root / "inside", 1)
@@ -130,17 +149,29 @@ def test_one_bad_run_leaves_the_others_in_the_list(tmp_path: Path) -> None:
     (write_run(tmp_path / "huge", 1, model=True) / "model" / "results.json").write_text(
         f'{{"steps": {HUGE}, "a\\ud800": 2}}', encoding="utf-8"
     )
-    (write_run(tmp_path / "half", 1) / "recipe.yaml").write_text('task: "\\uD800"\n', encoding="utf-8")
+    (write_run(tmp_path / "half", 1) / "recipe.yaml").write_text(
+        'task: "\\uD800"\n', encoding="utf-8"
+    )
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     os.makedirs(os.fsencode(tmp_path) + b"/by\xfftes")
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/by\xfftes/log.jsonl")).write_text("", encoding="utf-8")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/by\xfftes/log.jsonl")).write_text(
+        "", encoding="utf-8"
+    )
     found = {run.name: run for run in list_runs(tmp_path)}
     assert sorted(found) == ["good", "half", "huge", "pipe", "pipes"]
-    assert (found["huge"].scores, found["half"].task, found["pipe"].task) == ({"a?": 2.0}, "?", None)
-    json.dumps([run.as_dict() for run in found.values()], ensure_ascii=False, allow_nan=False).encode("utf-8")
+    assert (found["huge"].scores, found["half"].task, found["pipe"].task) == (
+        {"a?": 2.0},
+        "?",
+        None,
+    )
+    json.dumps(
+        [run.as_dict() for run in found.values()], ensure_ascii=False, allow_nan=False
+    ).encode("utf-8")
 
 
-def test_a_run_that_goes_while_it_is_listed_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_goes_while_it_is_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_run(tmp_path / "here", 1)
     monkeypatch.setattr(run_logs, "_find", lambda root: [root / "here", root / "gone"])
     assert [run.name for run in list_runs(tmp_path)] == ["here"]
@@ -169,14 +200,21 @@ def test_lines_that_hold_anything(tmp_path: Path) -> None:
     ]
     write_run(tmp_path / "odd", extra="\n".join(lines) + "\n")
     found = read_run(tmp_path, "odd").lines
-    kinds = [{"kind": "train", "step": 1, "b?": 2}, {"kind": "?", "step": 2}, {"kind": "other", "step": 3}]
+    kinds = [
+        {"kind": "train", "step": 1, "b?": 2},
+        {"kind": "?", "step": 2},
+        {"kind": "other", "step": 3},
+    ]
     assert found == kinds
 
 
 def test_a_line_too_long_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_logs, "MAX_BYTES", 500)
     # Its end would be a line of its own, if it were read by itself.
-    long = json.dumps({"kind": "train", "step": 2, "note": "x" * 1801}) + '{"kind": "train", "step": 7}\n'
+    long = (
+        json.dumps({"kind": "train", "step": 2, "note": "x" * 1801})
+        + '{"kind": "train", "step": 7}\n'
+    )
     write_run(tmp_path / "long", 1, extra=long + '{"kind": "train", "step": 3}\n')
     steps, offset, more = [], 0, True
     while more:
@@ -195,7 +233,9 @@ def test_any_number_of_kinds_is_thinned_at_once() -> None:
 
 
 def test_recipes_are_read_for_a_while_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (write_run(tmp_path / "run", 1) / "recipe.yaml").write_text("task: translation\n", encoding="utf-8")
+    (write_run(tmp_path / "run", 1) / "recipe.yaml").write_text(
+        "task: translation\n", encoding="utf-8"
+    )
     monkeypatch.setattr(run_logs, "RECIPE_SECONDS", -1.0)
     assert list_runs(tmp_path)[0].task is None
     monkeypatch.setattr(run_logs, "RECIPE_SECONDS", 2.0)

@@ -24,17 +24,27 @@ def test_a_static_vector_is_one_place_and_clouds_stay_apart() -> None:
         places = place_points(_clouds(), method=method)
         centres = places[:7].mean(0), places[7:].mean(0)
         spread = max(
-            np.linalg.norm(places[:7] - centres[0], axis=1).max(), np.linalg.norm(places[7:] - centres[1], axis=1).max()
+            np.linalg.norm(places[:7] - centres[0], axis=1).max(),
+            np.linalg.norm(places[7:] - centres[1], axis=1).max(),
         )
         assert np.linalg.norm(centres[0] - centres[1]) > spread
 
 
-def test_a_picture_with_a_panel_for_each_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_with_a_panel_for_each_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     panels = {"words": np.ones((18, 5)), "elmo": _clouds(), "bert": _clouds()}
     assert draw_sense_map("bank", SENSES, panels, tmp_path / "bank.png", method="pca") == ()
     assert (tmp_path / "bank.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    monkeypatch.setattr(sense_map, "find_fonts", lambda: Fonts((BASE_FONT,), frozenset(range(32, 127))))
-    senses = ["bank_河岸"] * 7 + ["bank_银行"] * 11  # the most frequent first, as in the list of the picture
-    assert draw_sense_map("bank", senses, panels, tmp_path / "zh.png", method="pca") == ("银行", "河岸")
+    monkeypatch.setattr(
+        sense_map, "find_fonts", lambda: Fonts((BASE_FONT,), frozenset(range(32, 127)))
+    )
+    senses = ["bank_河岸"] * 7 + [
+        "bank_银行"
+    ] * 11  # the most frequent first, as in the list of the picture
+    assert draw_sense_map("bank", senses, panels, tmp_path / "zh.png", method="pca") == (
+        "银行",
+        "河岸",
+    )
     with pytest.raises(UsageError, match="a picture needs at least 2"):
         draw_sense_map("bank", ["river"], {"words": np.ones((1, 5))}, tmp_path / "one.png")

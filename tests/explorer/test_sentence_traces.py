@@ -8,16 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from headwise.decoding.beam import BeamSettings
-from headwise.decoding.results import Candidate, Hypothesis, SearchTrace
+from headwise.decoding.results import Hypothesis, SearchTrace, TracedToken
+from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import UsageError
 from headwise.explorer import sentence_traces
 from headwise.explorer.decisions import decide, spell, weigh_steps
 from headwise.explorer.occlusion import occlude
 from headwise.explorer.search_trees import grow_tree
-from headwise.explorer.sentence_traces import MapChoice, TooManyValuesError, all_maps, trace_sentence
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings
-from headwise.tasks.translator import Translator
+from headwise.explorer.sentence_traces import (
+    MapChoice,
+    TooManyValuesError,
+    all_maps,
+    trace_sentence,
+)
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings
+from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import EOS
 
 TEXT = "The old dog saw the child."
@@ -45,7 +50,9 @@ def test_every_step_tells_the_log_probability_the_search_found(translator: Trans
         assert values == sorted(values, reverse=True)
         assert len(values) == 7
         if decision.rank <= 7:
-            assert decision.best[decision.rank - 1].log_probability == pytest.approx(decision.chosen.log_probability)
+            assert decision.best[decision.rank - 1].log_probability == pytest.approx(
+                decision.chosen.log_probability
+            )
 
 
 def test_rank_and_entropy_of_a_known_distribution(translator: Translator) -> None:
@@ -59,12 +66,16 @@ def test_rank_and_entropy_of_a_known_distribution(translator: Translator) -> Non
     assert spell(translator.tokenizers.target, EOS) == "</s>"
 
 
-def test_a_forced_beginning_is_kept_and_weighed_as_the_model_sees_it(translator: Translator) -> None:
+def test_a_forced_beginning_is_kept_and_weighed_as_the_model_sees_it(
+    translator: Translator,
+) -> None:
     prefix = translator.tokenizers.target.encode("Die Katze")
     trace = trace_sentence(translator, TEXT, BEAM, prefix=prefix, num_alternatives=3)
     assert trace.tokens[: len(prefix)] == tuple(prefix)
     source = translator.tokenizers.source.encode(TEXT)
-    again = weigh_steps(translator, source, trace.tokens, num_best=3, finished=trace.hypotheses[0].finished)
+    again = weigh_steps(
+        translator, source, trace.tokens, num_best=3, finished=trace.hypotheses[0].finished
+    )
     assert again == trace.decisions
 
 
@@ -83,20 +94,27 @@ def test_paths_of_the_tree_spell_the_hypotheses(translator: Translator) -> None:
         totals = np.cumsum([node.log_probability for node in path])
         np.testing.assert_allclose([node.total for node in path], totals, atol=1e-4)
     for step in range(1, max(node.step for node in trace.tree.nodes)):
-        assert sum(node.fate == "kept" for node in trace.tree.nodes if node.step == step) <= BEAM.size
+        assert (
+            sum(node.fate == "kept" for node in trace.tree.nodes if node.step == step) <= BEAM.size
+        )
 
 
 def test_a_tree_worked_by_hand() -> None:
     # a beam of two: "a" and "b" are kept, then "b" ends and "a c" is kept, "a d" pruned
     steps = (
-        (Candidate(0, 4, -1.0, -1.0, -1.0, "kept", 0), Candidate(0, 5, -2.0, -2.0, -2.0, "kept", 1)),
         (
-            Candidate(1, EOS, -0.5, -2.5, -1.25, "finished", None),
-            Candidate(0, 6, -1.0, -2.0, -1.0, "kept", 0),
-            Candidate(0, 7, -3.0, -4.0, -2.0, "pruned", None),
+            TracedToken(0, 4, -1.0, -1.0, -1.0, "kept", 0),
+            TracedToken(0, 5, -2.0, -2.0, -2.0, "kept", 1),
+        ),
+        (
+            TracedToken(1, EOS, -0.5, -2.5, -1.25, "finished", None),
+            TracedToken(0, 6, -1.0, -2.0, -1.0, "kept", 0),
+            TracedToken(0, 7, -3.0, -4.0, -2.0, "pruned", None),
         ),
     )
-    tree = grow_tree(SearchTrace(steps), [Hypothesis((5,), -2.5, -1.25, (-2.0, -0.5), finished=True)])
+    tree = grow_tree(
+        SearchTrace(steps), [Hypothesis((5,), -2.5, -1.25, (-2.0, -0.5), finished=True)]
+    )
     assert [(node.number, node.parent, node.step) for node in tree.nodes] == [
         (1, 0, 1),
         (2, 0, 1),
@@ -110,7 +128,9 @@ def test_a_tree_worked_by_hand() -> None:
 def test_only_what_was_asked_for_is_given_and_not_too_much(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = trace_sentence(translator, TEXT, BEAM, maps=MapChoice(("cross",), layers=(0,), heads=(1,)))
+    one = trace_sentence(
+        translator, TEXT, BEAM, maps=MapChoice(("cross",), layers=(0,), heads=(1,))
+    )
     assert [(found.kind, found.layer) for found in one.maps] == [("cross", 0)]
     assert set(one.present) == {("encoder_self", 0, 2), ("decoder_self", 0, 2), ("cross", 0, 2)}
     with pytest.raises(UsageError, match="there is no layer 7; there are"):
@@ -121,7 +141,8 @@ def test_only_what_was_asked_for_is_given_and_not_too_much(
     monkeypatch.setattr(sentence_traces, "MAX_VALUES", count)
     assert trace_sentence(translator, TEXT, BEAM, maps=MapChoice(("cross",), heads=(0,))).maps
     with pytest.raises(
-        TooManyValuesError, match=f"this asks for {2 * count:,} attention weights, at most {count:,} are sent"
+        TooManyValuesError,
+        match=f"this asks for {2 * count:,} attention weights, at most {count:,} are sent",
     ):
         trace_sentence(translator, TEXT, BEAM, maps=MapChoice(("cross",)))
 
@@ -129,24 +150,37 @@ def test_only_what_was_asked_for_is_given_and_not_too_much(
 def test_what_cannot_be_traced_is_said(translator: Translator) -> None:
     with pytest.raises(UsageError, match="the sentence is empty; give some words"):
         trace_sentence(translator, "  ", BEAM)
-    with pytest.raises(UsageError, match="the prefix holds a token outside the vocabulary; tokens are 0 to"):
+    with pytest.raises(
+        UsageError, match="the prefix holds a token outside the vocabulary; tokens are 0 to"
+    ):
         trace_sentence(translator, TEXT, BEAM, prefix=[translator.tokenizers.target.size])
 
 
 def test_leaving_a_word_out_is_one_forward_pass_without_it(translator: Translator) -> None:
-    source, target = translator.tokenizers.source.encode(TEXT), translator.tokenizers.target.encode("Der Hund sah.")
+    source, target = (
+        translator.tokenizers.source.encode(TEXT),
+        translator.tokenizers.target.encode("Der Hund sah."),
+    )
     found = occlude(translator, source, target)
     assert found.words == ("The", "old", "dog", "saw", "the", "child", ".")
     assert found.changes.shape == (7, len(target) + 1)
-    dog = [piece for piece, text in zip(source, translator.tokenizers.source.pieces(source), strict=True)]
+    dog = [
+        piece
+        for piece, text in zip(source, translator.tokenizers.source.pieces(source), strict=True)
+    ]
     start = len(translator.tokenizers.source.encode("The old"))
     stop = len(translator.tokenizers.source.encode("The old dog"))
     without = weigh_steps(translator, dog[:start] + dog[stop:], target, num_best=1, finished=True)
     whole = weigh_steps(translator, source, target, num_best=1, finished=True)
-    expected = [a.chosen.log_probability - b.chosen.log_probability for a, b in zip(whole, without, strict=True)]
+    expected = [
+        a.chosen.log_probability - b.chosen.log_probability
+        for a, b in zip(whole, without, strict=True)
+    ]
     np.testing.assert_allclose(found.changes[2], expected, atol=1e-5)
     assert found.totals[2] == pytest.approx(sum(expected), abs=1e-4)
-    assert found.log_probability == pytest.approx(sum(step.chosen.log_probability for step in whole), abs=1e-4)
+    assert found.log_probability == pytest.approx(
+        sum(step.chosen.log_probability for step in whole), abs=1e-4
+    )
 
 
 def test_the_only_word_can_be_left_out(translator: Translator) -> None:

@@ -8,7 +8,7 @@ import pytest
 from headwise.errors import UsageError
 from headwise.explorer.sentence_traces import MapChoice
 from headwise.explorer.text_traces import attends, longest_text, open_text_row, trace_text
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 from tests.explorer.reading import make_reader
 from tests.serving.test_language import ARPA
 
@@ -19,9 +19,13 @@ def test_numbers_are_those_of_the_score() -> None:
     model = make_reader()
     found = trace_text(model, TEXT, num_alternatives=5)
     (score,) = model.score([TEXT])
-    np.testing.assert_allclose(found.log_probabilities, [one.log_probability for one in score.tokens], atol=1e-5)
+    np.testing.assert_allclose(
+        found.log_probabilities, [one.log_probability for one in score.tokens], atol=1e-5
+    )
     assert found.predicted_pieces == tuple(one.token for one in score.tokens)
-    assert [one.chosen.log_probability for one in found.decisions] == pytest.approx(found.log_probabilities)
+    assert [one.chosen.log_probability for one in found.decisions] == pytest.approx(
+        found.log_probabilities
+    )
     for place, decision in enumerate(found.decisions):
         (row,) = model.model.next_words([found.tokens[:place]])
         assert decision.best[0].log_probability == pytest.approx(float(row[2:].max()), abs=1e-5)
@@ -54,9 +58,15 @@ def test_an_opened_row_is_that_of_the_map() -> None:
         assert (row.query_pieces, row.key_pieces) == (found.predicted_pieces, found.read_pieces)
         assert row.visible == [key <= query for key in range(7)]
         assert row.is_softmax
-        np.testing.assert_allclose(np.array(row.weights) @ np.array(row.values), row.output, atol=1e-5)
+        np.testing.assert_allclose(
+            np.array(row.weights) @ np.array(row.values), row.output, atol=1e-5
+        )
         np.testing.assert_allclose(np.array(row.keys) @ np.array(row.q), row.products, atol=1e-5)
-    for wish, words in (({"layer": 3}, "layer 3"), ({"head": 2}, "head 2"), ({"query": 7}, "query 7")):
+    for wish, words in (
+        ({"layer": 3}, "layer 3"),
+        ({"head": 2}, "head 2"),
+        ({"query": 7}, "query 7"),
+    ):
         with pytest.raises(UsageError, match=words):
             open_text_row(model, TEXT, **wish)
 
@@ -66,7 +76,9 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     assert attends(model)
     assert longest_text(model) == 12
     assert len(trace_text(model, "dog " * 12).tokens) == 12
-    with pytest.raises(UsageError, match="has 13 pieces, this model was trained to read 12 at once"):
+    with pytest.raises(
+        UsageError, match="has 13 pieces, this model was trained to read 12 at once"
+    ):
         trace_text(model, "dog " * 13)
     with pytest.raises(UsageError, match="the text is empty"):
         trace_text(model, " ")

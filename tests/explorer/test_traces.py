@@ -26,7 +26,8 @@ def test_mean_and_maximum_bound_every_head() -> None:
     weights = random_weights(NUM_HEADS, 5, 7, key="heads")
     assert (choose_head(weights, "max") >= choose_head(weights, "mean")).all()
     np.testing.assert_allclose(
-        sum(choose_head(weights, head) for head in range(NUM_HEADS)) / NUM_HEADS, choose_head(weights, "mean")
+        sum(choose_head(weights, head) for head in range(NUM_HEADS)) / NUM_HEADS,
+        choose_head(weights, "mean"),
     )
 
 

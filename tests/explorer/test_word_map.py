@@ -47,9 +47,13 @@ def test_a_picture(tmp_path: Path, method: str) -> None:
 
 def test_numbers_come_with_their_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("词性", "磁性", "king")
-    monkeypatch.setattr(word_map, "find_fonts", lambda: Fonts((BASE_FONT,), frozenset(range(32, 127))))
+    monkeypatch.setattr(
+        word_map, "find_fonts", lambda: Fonts((BASE_FONT,), frozenset(range(32, 127)))
+    )
     assert draw_word_map(words, TWO_CLUSTERS[:3], tmp_path / "map.png", method="pca") == words
-    assert draw_word_map(["man", "queen"], TWO_CLUSTERS[:2], tmp_path / "map.svg", method="pca") == ()
+    assert (
+        draw_word_map(["man", "queen"], TWO_CLUSTERS[:2], tmp_path / "map.svg", method="pca") == ()
+    )
 
 
 def test_one_word_is_no_map(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from headwise.explorer.words import group_pieces, merge_weights
 from tests.explorer.examples import random_weights
 
-PIECE = st.sampled_from(["▁", "▁the", "ing", "s", "'", ".", "，", "猫", "▁猫", "<unk>", "</s>", "<0xE7>", "-", "▁("])
+PIECE = st.sampled_from(
+    ["▁", "▁the", "ing", "s", "'", ".", "，", "猫", "▁猫", "<unk>", "</s>", "<0xE7>", "-", "▁("]
+)
 
 
 @given(st.lists(PIECE, min_size=1, max_size=11), st.lists(PIECE, min_size=1, max_size=13))

@@ -20,7 +20,9 @@ from tests.explorer.test_heat_maps import assert_drawn, warnings_are_errors
 __all__ = ["warnings_are_errors"]
 
 
-def work(name: str, score: str | None = None, weights: str = "softmax", *overrides: str) -> WorkedAttention:
+def work(
+    name: str, score: str | None = None, weights: str = "softmax", *overrides: str
+) -> WorkedAttention:
     example = EXAMPLES[name]
     score = score or example.score
     parameters = example.parameters.get(score, {})
@@ -36,7 +38,9 @@ def test_waist() -> None:
     small = math.exp(-17.5)
     expected = [small / (2 + small), 1 / (2 + small), 1 / (2 + small)]
     assert worked.weights[0].tolist() == pytest.approx(expected, abs=1e-15)
-    assert worked.outputs[0, 0].item() == pytest.approx((40 * small + 43 + 48) / (2 + small), abs=1e-12)
+    assert worked.outputs[0, 0].item() == pytest.approx(
+        (40 * small + 43 + 48) / (2 + small), abs=1e-12
+    )
     assert round(worked.outputs[0, 0].item(), 6) == 45.5
 
 
@@ -53,10 +57,20 @@ def test_two_columns_by_the_additive_score() -> None:
     """tanh(0.57 + 0.51) + tanh(0.83 + 0.70) = 0.79320 + 0.91042, and so on."""
     worked = work("two-column", "additive")
     by_hand = [
-        [math.tanh(1.08) + math.tanh(1.53), math.tanh(1.13) + math.tanh(1.65), math.tanh(1.15) + math.tanh(1.71)],
-        [math.tanh(1.06) + math.tanh(1.47), math.tanh(1.11) + math.tanh(1.59), math.tanh(1.13) + math.tanh(1.65)],
+        [
+            math.tanh(1.08) + math.tanh(1.53),
+            math.tanh(1.13) + math.tanh(1.65),
+            math.tanh(1.15) + math.tanh(1.71),
+        ],
+        [
+            math.tanh(1.06) + math.tanh(1.47),
+            math.tanh(1.11) + math.tanh(1.59),
+            math.tanh(1.13) + math.tanh(1.65),
+        ],
     ]
-    torch.testing.assert_close(worked.scores, torch.tensor(by_hand, dtype=torch.float64), rtol=0, atol=1e-7)
+    torch.testing.assert_close(
+        worked.scores, torch.tensor(by_hand, dtype=torch.float64), rtol=0, atol=1e-7
+    )
     assert worked.scores[0].tolist() == pytest.approx([1.70362, 1.73988, 1.75440], abs=1e-5)
     assert worked.weights.tolist()[0] == pytest.approx([0.3237, 0.3357, 0.3406], abs=1e-4)
     assert worked.outputs.tolist()[0] == pytest.approx([43.7318, 158.727], abs=1e-3)
@@ -93,7 +107,9 @@ def test_a_predicted_window_can_be_followed_by_hand() -> None:
     assert parameters[0] == "parameters: as given; a model learns them"
     assert title == "window: centre = S · sigmoid(v_p · tanh(W_p q)), S = 3, D = 1, σ = 0.5"
     assert row == ("5", "1.5000", "1, 2")
-    assert weights.endswith("softmax over the keys, only keys within 1 of the centre, times exp(−(j − centre)² / 2σ²)")
+    assert weights.endswith(
+        "softmax over the keys, only keys within 1 of the centre, times exp(−(j − centre)² / 2σ²)"
+    )
     drawn = work_out(keys, values, queries, settings=settings)
     assert drawn.seed is not None
     assert set(drawn.parameters) == {"W_p", "v_p"}
@@ -110,7 +126,9 @@ def test_drawn_parameters_follow_the_seed_and_given_ones_stand() -> None:
     rows = (((1.0, 0.0), (0.0, 1.0)),) * 3
     given = {"w_v": NumberTable(((1.0, 2.0, 3.0),))}
     settings = choose_settings("additive", "softmax", [], num_keys=2, parameters=given)
-    first, again, other = (work_out(*rows, settings=settings, parameters=given, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (
+        work_out(*rows, settings=settings, parameters=given, seed=seed) for seed in (3, 3, 4)
+    )
     assert first.scores.equal(again.scores)
     assert not first.scores.equal(other.scores)
     assert first.parameters["w_v"].tolist() == [[1.0, 2.0, 3.0]]
@@ -151,8 +169,15 @@ def test_what_is_no_table_is_refused(text: str, problem: str) -> None:
 def test_files(tmp_path: Path) -> None:
     file = tmp_path / "keys.csv"
     file.write_text("\ufeffwaist,chest\n51,70\n\n56,82\n", encoding="utf-8")
-    assert read_numbers(str(file), name="x") == NumberTable(((51, 70), (56, 82)), heading="waist,chest")
-    for text in ('"51","70"\n"56","82"\n', "51;70\n56;82\n", "51\t70\n56\t82\n", "51, 70\n 56 ,82\n"):
+    assert read_numbers(str(file), name="x") == NumberTable(
+        ((51, 70), (56, 82)), heading="waist,chest"
+    )
+    for text in (
+        '"51","70"\n"56","82"\n',
+        "51;70\n56;82\n",
+        "51\t70\n56\t82\n",
+        "51, 70\n 56 ,82\n",
+    ):
         file.write_text(text, encoding="utf-8")
         table = read_numbers(str(file), name="x")
         assert (table.rows, table.heading) == (((51, 70), (56, 82)), "")
@@ -168,7 +193,11 @@ def test_files(tmp_path: Path) -> None:
         ("waist\n", "", "no numbers"),
         ("1\nnan\n", ":2", "'nan'"),
         ("NA,NA\n1,2\n", ":1", "'NA' is not a number"),
-        ("1,2\n" + "1" * 140_000 + ",2\n", ":2", r"cannot be read as CSV \(field larger than field limit"),
+        (
+            "1,2\n" + "1" * 140_000 + ",2\n",
+            ":2",
+            r"cannot be read as CSV \(field larger than field limit",
+        ),
         ("1\n" * 1025, "", "1,025 × 1 numbers"),
     ):
         file.write_text(text, encoding="utf-8")
@@ -198,7 +227,9 @@ def test_tables_in_both_languages() -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_pictures(tmp_path: Path, language: str) -> None:
     use_language(language)  # type: ignore[arg-type]
-    for number, worked in enumerate((work("waist"), work("two-column", "additive"), work("waist", "location"))):
+    for number, worked in enumerate(
+        (work("waist"), work("two-column", "additive"), work("waist", "location"))
+    ):
         draw_worked(worked, tmp_path / f"{number}.png")
         assert_drawn(tmp_path / f"{number}.png")
 
@@ -214,7 +245,9 @@ def test_no_curve_where_places_count(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         raise AssertionError
 
     monkeypatch.setattr("headwise.explorer.worked_pictures.estimate", never)
-    draw_worked(work("waist", None, "softmax", "window={kind: local_m, half_width: 1}"), tmp_path / "a.png")
+    draw_worked(
+        work("waist", None, "softmax", "window={kind: local_m, half_width: 1}"), tmp_path / "a.png"
+    )
     with pytest.raises(AssertionError):
         draw_worked(work("waist"), tmp_path / "b.png")
 
@@ -248,6 +281,10 @@ def test_what_is_written_beside_a_query_stays_inside_the_frame_and_covers_nothin
         others = [other.get_window_extent() for other in axes.texts if other is not text]
         assert not any(box.overlaps(other) for other in others)
         for points in axes.collections:  # circles, then diamonds
-            for (x, y), area in zip(axes.transData.transform(points.get_offsets()), points.get_sizes(), strict=False):
+            for (x, y), area in zip(
+                axes.transData.transform(points.get_offsets()), points.get_sizes(), strict=False
+            ):
                 radius = math.sqrt(area) / 2 * figure.dpi / 72
-                assert not box.overlaps(Bbox.from_extents(x - radius, y - radius, x + radius, y + radius))
+                assert not box.overlaps(
+                    Bbox.from_extents(x - radius, y - radius, x + radius, y + radius)
+                )

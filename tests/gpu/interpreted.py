@@ -1,21 +1,25 @@
-"""Every kernel against its torch form, in Triton's interpreter on a CPU: run as a program, with TRITON_INTERPRET=1.
+"""Every kernel against its torch form, in Triton's interpreter on a CPU: run as a program, with
+TRITON_INTERPRET=1.
 
-The interpreter must be chosen before a kernel is defined, so this is a process of its own (see test_kernels.py). Sizes are
-odd on purpose: heads of 10, vocabularies that no block divides, unwritten memory full of NaN.
+The interpreter must be chosen before a kernel is defined, so this is a process of its own (see
+test_kernels.py). Sizes are odd on purpose: heads of 10, vocabularies that no block divides,
+unwritten memory full of NaN.
 """
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from headwise.attention.tabled import attend_plainly, look_plainly
-from headwise.blocks import projection
+from headwise.attention.slot_attention import attend_plainly, look_plainly
+from headwise.blocks.inference import projection
 from headwise.blocks.normalization import LayerNorm, RMSNorm
-from headwise.decoding import beam_rounds
-from headwise.decoding.candidates import take_best
 from headwise.decoding.choices import BeamSettings, decode
-from headwise.gpu import attending, projecting, ranking
-from headwise.models.incremental import IncrementalDecoder
+from headwise.decoding.engines import recorded_beam as beam_rounds
+from headwise.decoding.search.candidates import take_best
+from headwise.gpu import projection as projecting
+from headwise.gpu import slot_attention as attending
+from headwise.gpu import token_ranking as ranking
+from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import torch_generator
 from tests.models.test_encoder_decoder import make
 
@@ -41,7 +45,9 @@ def check_table() -> None:
         table = torch.randint(0, rows, (room, rows), generator=GENERATOR, dtype=torch.int32)
         now, copies = torch.tensor([time]), (keys.clone(), values.clone())
         expected = attend_plainly(q, (k, v), keys, values, table=table, time=now, num_heads=HEADS)
-        found = attending.attend(q, (k, v), *copies, table=table, length=now.expand(rows), num_heads=HEADS)
+        found = attending.attend(
+            q, (k, v), *copies, table=table, length=now.expand(rows), num_heads=HEADS
+        )
         close(found, expected)
         assert torch.equal(copies[0][time], k)
         assert torch.equal(copies[1][time], v)
@@ -55,7 +61,9 @@ def check_source() -> None:
         keys, values = kept.chunk(2, dim=-1)
         expected = look_plainly(q, keys, values, sentence=sentence, length=length, num_heads=HEADS)
         close(
-            attending.attend_shared(q, keys, values, sentence=sentence, length=length, num_heads=HEADS),
+            attending.attend_shared(
+                q, keys, values, sentence=sentence, length=length, num_heads=HEADS
+            ),
             expected,
         )
 
@@ -71,17 +79,33 @@ def check_projection() -> None:
             for y in (None, draw(5, DIM)):
                 x = draw(5, DIM)
                 for found, expected in zip(
-                    projecting.add_and_norm(x, y, numbers), projection.add_and_norm(x, y, norm), strict=True
+                    projecting.add_and_norm(x, y, numbers),
+                    projection.add_and_norm(x, y, norm),
+                    strict=True,
                 ):
                     close(found, expected)
         for activation, name in ((None, None), (F.relu, "relu"), (F.gelu, "gelu")):
             x, weight, bias, residual = draw(3, DIM), draw(41, DIM), draw(41), draw(3, 41)
-            expected = projection.project(x, weight, bias, norm=norm, activation=activation, residual=residual)
+            expected = projection.project(
+                x, weight, bias, norm=norm, activation=activation, residual=residual
+            )
             options = {"activation": name, "norm": numbers}
-            close(projecting.project(x, weight, bias, residual=residual, norm_residual=False, **options), expected)
+            close(
+                projecting.project(
+                    x, weight, bias, residual=residual, norm_residual=False, **options
+                ),
+                expected,
+            )
             x, weight, residual = draw(2, 61), draw(DIM, 61), draw(2, DIM)
-            expected = projection.project(x, weight, None, activation=activation, residual=residual, residual_norm=norm)
-            close(projecting.project(x, weight, None, residual=residual, norm_residual=True, **options), expected)
+            expected = projection.project(
+                x, weight, None, activation=activation, residual=residual, residual_norm=norm
+            )
+            close(
+                projecting.project(
+                    x, weight, None, residual=residual, norm_residual=True, **options
+                ),
+                expected,
+            )
 
 
 def check_ranking() -> None:
@@ -93,7 +117,9 @@ def check_ranking() -> None:
         banned[:2] = True
         values, tokens = ranking.rank(logits, banned, count=count)
         scores = logits.log_softmax(-1).masked_fill(banned, -torch.inf)
-        assert torch.equal(tokens, scores.sort(dim=-1, descending=True, stable=True).indices[:, :count])
+        assert torch.equal(
+            tokens, scores.sort(dim=-1, descending=True, stable=True).indices[:, :count]
+        )
         close(values, take_best(scores, count)[0])
 
 
@@ -101,20 +127,30 @@ def check_selection() -> None:
     model = make("pre_norm", GENERATOR)
     model.output.weight.data *= 2
     sources = [torch.randint(4, 15, (1 + i,), generator=GENERATOR).tolist() for i in range(3)]
-    plain = IncrementalDecoder(model)
+    plain = TransformerStepper(model)
     beam_rounds.runs_kernels = lambda tensor: True
     for settings in (
         BeamSettings(size=3, num_best=3, max_length=7),
         BeamSettings(
-            size=2, num_best=2, stop="proven", length_penalty={"kind": "wu", "alpha": 0.7}, at_limit="end", max_length=8
+            size=2,
+            num_best=2,
+            stop="proven",
+            length_penalty={"kind": "wu", "alpha": 0.7},
+            at_limit="end",
+            max_length=8,
         ),
-        BeamSettings(size=3, num_best=3, stop="filled", length_penalty={"kind": "none"}, max_length=6),
+        BeamSettings(
+            size=3, num_best=3, stop="filled", length_penalty={"kind": "none"}, max_length=6
+        ),
     ):
         expected = decode(plain, sources, settings)
-        found = decode(IncrementalDecoder(model, rooms=True), sources, settings)
+        found = decode(TransformerStepper(model, static=True), sources, settings)
         for one, other in zip(found, expected, strict=True):
             assert [h.tokens for h in one.hypotheses] == [h.tokens for h in other.hypotheses]
-            close(torch.tensor([h.score for h in one.hypotheses]), torch.tensor([h.score for h in other.hypotheses]))
+            close(
+                torch.tensor([h.score for h in one.hypotheses]),
+                torch.tensor([h.score for h in other.hypotheses]),
+            )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is there on Linux only")
+@pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="triton is there on Linux only"
+)
 def test_kernels_equal_torch() -> None:
     places = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": places}

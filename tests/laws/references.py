@@ -1,4 +1,5 @@
-"""What kernels with weights of their own kind are compared with: written out over all pairs, apart from the library's code."""
+"""What kernels with weights of their own kind are compared with: written out over all pairs, apart
+from the library's code."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headwise.attention.kernels.performer import EPSILON
 from headwise.attention.masks import Mask
-from headwise.attention.performer import EPSILON
 
 
 def visible(mask: Mask, q: Tensor, k: Tensor) -> Tensor:
@@ -17,7 +18,8 @@ def visible(mask: Mask, q: Tensor, k: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class QuadraticLinear:
-    """Linear attention as a table: (elu(q) + 1) · (elu(k) + 1), hidden pairs zero, rows divided by their sums."""
+    """Linear attention as a table: (elu(q) + 1) · (elu(k) + 1), hidden pairs zero, rows divided by
+    their sums."""
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, **_: Any) -> Tensor:
         features = [torch.nn.functional.elu(x) + 1 for x in (q, k)]
@@ -38,7 +40,9 @@ class QuadraticPerformer:
             scaled = x / x.shape[-1] ** 0.25
             projected = torch.einsum("bhtd,md->bhtm", scaled, self.rows.to(x.dtype))
             feature = projected.exp() / (scaled.square().sum(-1, keepdim=True) / 2).exp()
-            features.append(EPSILON + (feature / feature.amax(-1, keepdim=True) if x is q else feature))
+            features.append(
+                EPSILON + (feature / feature.amax(-1, keepdim=True) if x is q else feature)
+            )
         products = torch.einsum("bhqf,bhkf->bhqk", *features) * visible(mask, q, k)
         total = products.sum(-1, keepdim=True)
         return torch.einsum("bhqk,bhkv->bhqv", products / torch.where(total > 0, total, 1), v)
@@ -46,7 +50,8 @@ class QuadraticPerformer:
 
 @dataclass(frozen=True)
 class QuadraticBounded:
-    """Performer's bounded estimate as a table: vectors drawn into a ball, features of either side divided by their sum."""
+    """Performer's bounded estimate as a table: vectors drawn into a ball, features of either side
+    divided by their sum."""
 
     rows: Tensor
 
@@ -55,7 +60,11 @@ class QuadraticBounded:
         num_features, head_dim = self.rows.shape
         for x in (q, k):
             length = x.norm(dim=-1, keepdim=True) / head_dim**0.25
-            shorter = x / head_dim**0.25 / (1 + length**2 / (2 * num_features / head_dim) ** (1 / 3)) ** 0.5
+            shorter = (
+                x
+                / head_dim**0.25
+                / (1 + length**2 / (2 * num_features / head_dim) ** (1 / 3)) ** 0.5
+            )
             feature = torch.einsum("bhtd,md->bhtm", shorter, self.rows.to(x.dtype)).exp()
             features.append(feature / feature.sum(-1, keepdim=True))
         products = torch.einsum("bhqf,bhkf->bhqk", *features) * visible(mask, q, k)
@@ -65,15 +74,19 @@ class QuadraticBounded:
 
 @dataclass(frozen=True)
 class SharedQueryKey:
-    """Reformer with one bucket for all: unit keys, oneself only when there is nobody else; hidden tokens are filling, and ask nothing."""
+    """Reformer with one bucket for all: unit keys, oneself only when there is nobody else; hidden
+    tokens are padding, and ask nothing."""
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, **_: Any) -> Tensor:
         length = q.shape[2]
         table = visible(mask, q, k).expand(q.shape[0], 1, length, length)
-        table = table & table.any(-2)[..., None]  # a token that nobody sees is filling
+        table = table & table.any(-2)[..., None]  # a token that nobody sees is padding
         others = table & ~torch.eye(length, dtype=torch.bool)
         table = torch.where(others.any(-1, keepdim=True), others, table)
-        scores = torch.einsum("bhqd,bhkd->bhqk", q, k / k.norm(dim=-1, keepdim=True)) / q.shape[-1] ** 0.5
+        scores = (
+            torch.einsum("bhqd,bhkd->bhqk", q, k / k.norm(dim=-1, keepdim=True))
+            / q.shape[-1] ** 0.5
+        )
         exponentials = scores.exp() * table
         total = exponentials.sum(-1, keepdim=True)
         return exponentials / torch.where(total > 0, total, 1) @ v

@@ -1,4 +1,5 @@
-"""The laws of bad input bite: full attention with a known fault is caught by the law that forbids it."""
+"""The laws of bad input bite: full attention with a known fault is caught by the law that forbids
+it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +9,10 @@ import torch
 from torch import Tensor
 
 from headwise.attention.biases import VectorBias
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import Mask
-from tests.laws import input_laws
-from tests.laws.kernels import Row
+from headwise.laws import input_laws
+from headwise.laws.case import LawCase
 from tests.laws.test_mutants import Attend, Mutant
 
 
@@ -27,19 +28,23 @@ def _dies_when_low(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) 
     return products / torch.where(total > 0, total, 1) @ v
 
 
-def _divides_by_lengths_in_half(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
+def _divides_by_lengths_in_half(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any
+) -> Tensor:
     return FullAttention()(q, torch.nn.functional.normalize(k, dim=-1), v, mask, bias=bias)
 
 
 def _forgets_vectors(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
-    return FullAttention()(q, k, v, mask, bias=bias.scores if isinstance(bias, VectorBias) else bias)
+    return FullAttention()(
+        q, k, v, mask, bias=bias.scores if isinstance(bias, VectorBias) else bias
+    )
 
 
 def _invents_for_no_keys(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
     return FullAttention()(q, k, v, mask, bias=bias) + (k.shape[2] == 0)
 
 
-MUTANTS: tuple[tuple[Attend, Callable[[Row], None]], ...] = (
+MUTANTS: tuple[tuple[Attend, Callable[[LawCase], None]], ...] = (
     (_dies_when_low, input_laws.low_stays_alive),
     (_divides_by_lengths_in_half, input_laws.half_stays_alive),
     (_forgets_vectors, input_laws.vectors_are_added_or_refused),
@@ -48,15 +53,27 @@ MUTANTS: tuple[tuple[Attend, Callable[[Row], None]], ...] = (
 
 
 @pytest.mark.parametrize(("attend", "law"), MUTANTS, ids=lambda value: value.__name__)
-def test_a_faulty_kernel_is_caught(attend: Attend, law: Callable[[Row], None]) -> None:
-    row = Row("full/mutant", lambda rate: Faulty(attend, rate), exact=lambda length: Faulty(attend))
+def test_a_faulty_kernel_is_caught(attend: Attend, law: Callable[[LawCase], None]) -> None:
+    row = LawCase(
+        "full/mutant",
+        lambda rate: Faulty(attend, rate),
+        exact=lambda length: Faulty(attend),
+        takes_vectors=True,
+    )
     with pytest.raises(AssertionError):
         law(row)
 
 
 @pytest.mark.parametrize("law", input_laws.INPUT_LAWS, ids=lambda law: law.__name__)
-def test_the_reference_passes(law: Callable[[Row], None]) -> None:
+def test_the_reference_passes(law: Callable[[LawCase], None]) -> None:
     def attend(q: Any, k: Any, v: Any, mask: Mask, bias: Any, training: Any) -> Tensor:
         return FullAttention()(q, k, v, mask, bias=bias)
 
-    law(Row("full/sound", lambda rate: Faulty(attend, rate), exact=lambda length: Faulty(attend)))
+    law(
+        LawCase(
+            "full/sound",
+            lambda rate: Faulty(attend, rate),
+            exact=lambda length: Faulty(attend),
+            takes_vectors=True,
+        )
+    )

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 
 from headwise.decoding.choices import decode
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.incremental import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 from tests.reference.sentences import BOS, EOS, PAD, packed_row, pad, padded_batch
@@ -26,7 +26,10 @@ NUM_SPECIAL, NUM_SYMBOLS = 4, 9
 def draw(count: int, max_length: int, generator: torch.Generator) -> list[list[int]]:
     lengths = torch.randint(1, max_length + 1, (count,), generator=generator).tolist()
     high = NUM_SPECIAL + NUM_SYMBOLS
-    return [torch.randint(NUM_SPECIAL, high, (length,), generator=generator).tolist() for length in lengths]
+    return [
+        torch.randint(NUM_SPECIAL, high, (length,), generator=generator).tolist()
+        for length in lengths
+    ]
 
 
 def make_model(key: tuple[int | str, ...], **changes) -> EncoderDecoder:
@@ -41,11 +44,19 @@ def make_model(key: tuple[int | str, ...], **changes) -> EncoderDecoder:
     }
     size = NUM_SPECIAL + NUM_SYMBOLS
     settings = check_settings(EncoderDecoderSettings, data)
-    return build_model(settings, source_size=size, target_size=size, generator=torch_generator(*key))
+    return build_model(
+        settings, source_size=size, target_size=size, generator=torch_generator(*key)
+    )
 
 
 def train(
-    model: EncoderDecoder, task: Task, *, key: tuple[int | str, ...], steps: int, max_length: int, packed: bool = False
+    model: EncoderDecoder,
+    task: Task,
+    *,
+    key: tuple[int | str, ...],
+    steps: int,
+    max_length: int,
+    packed: bool = False,
 ) -> float:
     """Adam with a short warm-up and a straight way down; the mean loss of the last steps."""
     generator = torch_generator(*key, "data")
@@ -60,8 +71,14 @@ def train(
         pairs = [([*words, EOS], [BOS, *task(words)]) for words in sources]
         answers = [[*task(words), EOS] for words in sources]
         batch = packed_row(pairs) if packed else padded_batch(pairs)
-        expected = torch.tensor([[token for answer in answers for token in answer]]) if packed else pad(answers)
-        loss = F.cross_entropy(batch.logits(model).flatten(0, 1), expected.flatten(), ignore_index=PAD)
+        expected = (
+            torch.tensor([[token for answer in answers for token in answer]])
+            if packed
+            else pad(answers)
+        )
+        loss = F.cross_entropy(
+            batch.logits(model).flatten(0, 1), expected.flatten(), ignore_index=PAD
+        )
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -70,9 +87,14 @@ def train(
     return sum(recent) / len(recent)
 
 
-def accuracy(model: EncoderDecoder, task: Task, *, key: tuple[int | str, ...], max_length: int) -> float:
+def accuracy(
+    model: EncoderDecoder, task: Task, *, key: tuple[int | str, ...], max_length: int
+) -> float:
     """Share of new sentences answered without a single fault, writing freely."""
     sources = draw(300, max_length, torch_generator(*key, "new sentences"))
-    found = decode(IncrementalDecoder(model), sources, GreedySettings(max_length=2 * max_length))
-    right = [list(result.best.tokens) == task(words) for words, result in zip(sources, found, strict=True)]
+    found = decode(TransformerStepper(model), sources, GreedySettings(max_length=2 * max_length))
+    right = [
+        list(result.best.tokens) == task(words)
+        for words, result in zip(sources, found, strict=True)
+    ]
     return sum(right) / len(right)

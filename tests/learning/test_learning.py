@@ -8,12 +8,20 @@ from tests.learning.tasks import TASKS, accuracy, make_model, train
 
 AFTER = {"norm": {"kind": "layer", "place": "after"}}
 MODERN = {"norm": {"kind": "rms"}, "feed_forward": {"kind": "gated", "hidden": 64}}
-LEARNED = {"position": {"kind": "learned", "max_length": 32}, "embedding": {"tied": "none"}, "output_bias": True}
+LEARNED = {
+    "position": {"kind": "learned", "max_length": 32},
+    "embedding": {"tied": "none"},
+    "output_bias": True,
+}
 
 
 @pytest.mark.parametrize(
     ("task", "changes", "packed"),
-    [("copy", {}, False), pytest.param("reverse", AFTER, False, marks=pytest.mark.prove), ("sort", MODERN, True)],
+    [
+        ("copy", {}, False),
+        pytest.param("reverse", AFTER, False, marks=pytest.mark.prove),
+        ("sort", MODERN, True),
+    ],
     ids=["copy", "reverse_norm_after", "sort_modern_packed"],
 )
 def test_a_small_model_learns(task: str, changes: dict, packed: bool) -> None:
@@ -25,7 +33,9 @@ def test_a_small_model_learns(task: str, changes: dict, packed: bool) -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("changes", [{}, AFTER, MODERN, LEARNED], ids=["before", "after", "modern", "learned"])
+@pytest.mark.parametrize(
+    "changes", [{}, AFTER, MODERN, LEARNED], ids=["before", "after", "modern", "learned"]
+)
 @pytest.mark.parametrize("task", TASKS)
 def test_longer_sentences_are_learned_from_a_new_seed_each_run(task: str, changes: dict) -> None:
     key = (secrets.randbits(32), task)

@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 
 from headwise.decoding.choices import decode
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.models.choices import build_model
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.steppers import make_stepper
 from headwise.models.translation_model import TranslationModel
 from headwise.randomness import torch_generator
@@ -18,7 +18,9 @@ NUM_SPECIAL, NUM_SYMBOLS = 4, 20
 
 
 def draw(count: int, length: int, generator: torch.Generator) -> list[list[int]]:
-    return torch.randint(NUM_SPECIAL, NUM_SPECIAL + NUM_SYMBOLS, (count, length), generator=generator).tolist()
+    return torch.randint(
+        NUM_SPECIAL, NUM_SPECIAL + NUM_SYMBOLS, (count, length), generator=generator
+    ).tolist()
 
 
 def make(attention: dict, *, dim: int, cell: str) -> TranslationModel:
@@ -32,7 +34,12 @@ def make(attention: dict, *, dim: int, cell: str) -> TranslationModel:
     }
     size = NUM_SPECIAL + NUM_SYMBOLS
     settings = check_settings(RecurrentTranslatorSettings, data)
-    return build_model(settings, source_size=size, target_size=size, generator=torch_generator("reversing", str(data)))
+    return build_model(
+        settings,
+        source_size=size,
+        target_size=size,
+        generator=torch_generator("reversing", str(data)),
+    )
 
 
 def reversed_share(model: TranslationModel, *, length: int, steps: int, rate: float) -> float:
@@ -53,7 +60,9 @@ def reversed_share(model: TranslationModel, *, length: int, steps: int, rate: fl
         optimizer.step()
     fresh = draw(300, length, torch_generator("reversing", "new strings"))
     found = decode(make_stepper(model), fresh, GreedySettings(max_length=length + 3))
-    return sum(list(one.best.tokens) == words[::-1] for words, one in zip(fresh, found, strict=True)) / len(fresh)
+    return sum(
+        list(one.best.tokens) == words[::-1] for words, one in zip(fresh, found, strict=True)
+    ) / len(fresh)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +76,9 @@ def test_attention_learns_to_reverse_short_strings(kind: str, cell: str) -> None
 @pytest.mark.prove
 def test_twenty_symbols_fit_through_attention_but_not_through_one_vector() -> None:
     shares = {
-        kind: reversed_share(make({"kind": kind}, dim=128, cell="lstm"), length=20, steps=1500, rate=5e-3)
+        kind: reversed_share(
+            make({"kind": kind}, dim=128, cell="lstm"), length=20, steps=1500, rate=5e-3
+        )
         for kind in ("none", "bahdanau", "luong")
     }
     assert shares["none"] < 0.60, shares

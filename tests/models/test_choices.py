@@ -1,10 +1,11 @@
-"""Recipes of models: what is refused, and what is built when embeddings are shared in the three ways."""
+"""Recipes of models: what is refused, and what is built when embeddings are shared in the three
+ways."""
 
 import pytest
 import torch
 
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.errors import SettingsError, UsageError
 from headwise.models.choices import EncoderDecoderSettings, build_model
@@ -14,9 +15,13 @@ from headwise.settings import check_settings
 SMALL = {"dim": 12, "encoder": {"layers": 2, "heads": 3}, "decoder": {"layers": 1, "heads": 2}}
 
 
-def make(generator: torch.Generator | None, source_size: int = 17, target_size: int = 17, **changes) -> EncoderDecoder:
+def make(
+    generator: torch.Generator | None, source_size: int = 17, target_size: int = 17, **changes
+) -> EncoderDecoder:
     settings = check_settings(EncoderDecoderSettings, SMALL | changes)
-    return build_model(settings, source_size=source_size, target_size=target_size, generator=generator)
+    return build_model(
+        settings, source_size=source_size, target_size=target_size, generator=generator
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,7 +40,10 @@ def test_heads_must_divide_the_width(stack: str, heads: int, message: str) -> No
     ("changes", "message"),
     [
         ({"dim": 7}, "dim: must be a multiple of 2"),
-        ({"norm": {"kind": "magic"}}, "norm: no kind 'magic'; choose one of 'layer', 'rms', 'power', 'batch'"),
+        (
+            {"norm": {"kind": "magic"}},
+            "norm: no kind 'magic'; choose one of 'layer', 'rms', 'power', 'batch'",
+        ),
         ({"feed_foward": {}}, "feed_foward: unknown key; did you mean 'feed_forward'?"),
         ({"encoder": {"layers": -1}}, "encoder.layers: must be at least 0"),
     ],
@@ -48,7 +56,11 @@ def test_other_mistakes_are_named(changes: dict, message: str) -> None:
 
 def test_all_tied_is_one_matrix(generator: torch.Generator) -> None:
     model = make(generator)
-    assert model.source_embedding.table.weight is model.target_embedding.table.weight is model.output.weight
+    assert (
+        model.source_embedding.table.weight
+        is model.target_embedding.table.weight
+        is model.output.weight
+    )
 
 
 def test_output_tied_shares_target_and_output(generator: torch.Generator) -> None:
@@ -59,12 +71,17 @@ def test_output_tied_shares_target_and_output(generator: torch.Generator) -> Non
 
 def test_none_tied_shares_nothing(generator: torch.Generator) -> None:
     model = make(generator, source_size=13, embedding={"tied": "none"})
-    weights = {id(part.weight) for part in (model.source_embedding.table, model.target_embedding.table, model.output)}
+    weights = {
+        id(part.weight)
+        for part in (model.source_embedding.table, model.target_embedding.table, model.output)
+    }
     assert len(weights) == 3
 
 
 def test_one_matrix_needs_one_vocabulary(generator: torch.Generator) -> None:
-    with pytest.raises(UsageError, match="vocabularies of 13 and 17 tokens cannot share one embedding"):
+    with pytest.raises(
+        UsageError, match="vocabularies of 13 and 17 tokens cannot share one embedding"
+    ):
         make(generator, source_size=13)
 
 
@@ -98,4 +115,6 @@ def test_the_recipe_reaches_every_part(generator: torch.Generator) -> None:
 def test_without_a_generator_a_model_is_only_built() -> None:
     before = torch.random.get_rng_state()
     assert make(None).output.weight.shape == (17, 12)
-    assert torch.random.get_rng_state().equal(before), "numbers were drawn for weights that will be replaced"
+    assert torch.random.get_rng_state().equal(before), (
+        "numbers were drawn for weights that will be replaced"
+    )

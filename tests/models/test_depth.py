@@ -1,4 +1,5 @@
-"""What depth does to the gradient at the very beginning (Xiong et al. 2020): nothing with the norm after, less and less with it before."""
+"""What depth does to the gradient at the very beginning (Xiong et al. 2020): nothing with the norm
+after, less and less with it before."""
 
 import pytest
 import torch
@@ -33,5 +34,7 @@ def last_gradient(place: str, num_layers: int, key: int) -> float:
 
 @pytest.mark.parametrize(("place", "least", "most"), [("after", 0.8, 1.2), ("before", 1.7, 3.0)])
 def test_two_layers_against_twelve(place: str, least: float, most: float) -> None:
-    shallow, deep = (sum(last_gradient(place, depth, key) for key in range(SEEDS)) for depth in (2, 12))
+    shallow, deep = (
+        sum(last_gradient(place, depth, key) for key in range(SEEDS)) for depth in (2, 12)
+    )
     assert least <= shallow / deep <= most

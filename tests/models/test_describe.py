@@ -20,7 +20,12 @@ def make(generator: torch.Generator, **changes) -> EncoderDecoder:
     data = {
         "dim": 6,
         "encoder": {"layers": 1, "heads": 2, "attention": {"kind": "full"}},
-        "decoder": {"layers": 2, "heads": 3, "attention": {"kind": "full"}, "cross_attention": {"kind": "full"}},
+        "decoder": {
+            "layers": 2,
+            "heads": 3,
+            "attention": {"kind": "full"},
+            "cross_attention": {"kind": "full"},
+        },
         "feed_forward": {"kind": "relu", "hidden": 7},
         **changes,
     }
@@ -37,7 +42,11 @@ def test_a_model_worked_out_by_hand(generator: torch.Generator) -> None:
     norm = 2 * 6
     assert parts["embedding"].parameters == 66
     assert parts["encoder_attention"].parameters == attention
-    assert parts["decoder_attention"].parameters == parts["cross_attention"].parameters == 2 * attention
+    assert (
+        parts["decoder_attention"].parameters
+        == parts["cross_attention"].parameters
+        == 2 * attention
+    )
     assert parts["encoder_feed_forward"].parameters == feed_forward
     assert parts["decoder_feed_forward"].parameters == 2 * feed_forward
     assert parts["normalization"].parameters == (2 + 2 * 3 + 2) * norm
@@ -54,7 +63,10 @@ def test_a_model_worked_out_by_hand(generator: torch.Generator) -> None:
     assert description.memory.training == 16 * 1317
     assert description.memory.cache_per_target_token == 2 * 2 * 6 * 4
     assert description.memory.cache_fixed == 0
-    assert description.flops_per_source_token * 5 + description.flops_per_target_token * 3 == description.forward_flops
+    assert (
+        description.flops_per_source_token * 5 + description.flops_per_target_token * 3
+        == description.forward_flops
+    )
     assert description.training_flops == 3 * description.forward_flops
 
 
@@ -63,12 +75,18 @@ def test_a_model_worked_out_by_hand(generator: torch.Generator) -> None:
     [
         {},
         {"feed_forward": {"kind": "gated", "hidden": 5}, "norm": {"kind": "rms", "place": "after"}},
-        {"embedding": {"tied": "none"}, "output_bias": True, "position": {"kind": "learned", "max_length": 17}},
+        {
+            "embedding": {"tied": "none"},
+            "output_bias": True,
+            "position": {"kind": "learned", "max_length": 17},
+        },
         {"encoder": {"layers": 0, "heads": 1}},
     ],
     ids=["plain", "gated", "untied", "no_encoder"],
 )
-def test_parameters_and_operations_equal_torchs_count(changes: dict, generator: torch.Generator) -> None:
+def test_parameters_and_operations_equal_torchs_count(
+    changes: dict, generator: torch.Generator
+) -> None:
     model = make(generator, **changes)
     batch = padded_batch(draw_pairs([(6, 4)], VOCAB, generator))
     description = describe(model, source_length=7, target_length=5)
@@ -93,8 +111,14 @@ KERNELS = [
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel["kind"])
-def test_a_model_of_any_kernel_costs_what_torch_counts(kernel: dict, generator: torch.Generator) -> None:
-    decoder = kernel if kernel["kind"] in ("window", "linear", "performer", "reformer") else {"kind": "full"}
+def test_a_model_of_any_kernel_costs_what_torch_counts(
+    kernel: dict, generator: torch.Generator
+) -> None:
+    decoder = (
+        kernel
+        if kernel["kind"] in ("window", "linear", "performer", "reformer")
+        else {"kind": "full"}
+    )
     cross = kernel if kernel["kind"] in ("linear", "performer", "linformer") else {"kind": "full"}
     model = make(
         generator,
@@ -111,7 +135,8 @@ def test_a_model_of_any_kernel_costs_what_torch_counts(kernel: dict, generator: 
 
 def test_a_window_costs_what_it_sees_and_not_the_square(generator: torch.Generator) -> None:
     window = make(
-        generator, encoder={"layers": 1, "heads": 2, "attention": {"kind": "window", "left": 16, "right": 16}}
+        generator,
+        encoder={"layers": 1, "heads": 2, "attention": {"kind": "window", "left": 16, "right": 16}},
     )
     full = make(generator)
 
@@ -140,10 +165,10 @@ def test_a_memory_that_does_not_grow_is_no_cost_of_a_token(generator: torch.Gene
 
 
 def test_the_cache_is_what_the_decoder_allocates(generator: torch.Generator) -> None:
-    from headwise.models.incremental import IncrementalDecoder
+    from headwise.models.transformer_stepper import TransformerStepper
 
     model = make(generator)
-    state = IncrementalDecoder(model).start([[4, 5, 6]], width=1, max_length=12)
+    state = TransformerStepper(model).start([[4, 5, 6]], width=1, max_length=12)
     allocated = sum(cache.keys.nbytes + cache.values.nbytes for cache in state.caches)
     of_source = sum(k.nbytes + v.nbytes for k, v in state.sources)
     memory = describe(model).memory
@@ -157,7 +182,9 @@ def test_the_parts_add_up(generator: torch.Generator) -> None:
     assert headings[0] == "part"
     assert rows[-1][0] == "all"
     for column, total in enumerate(rows[-1][1:], start=1):
-        assert sum(int(row[column].replace(",", "")) for row in rows[:-1]) == int(total.replace(",", ""))
+        assert sum(int(row[column].replace(",", "")) for row in rows[:-1]) == int(
+            total.replace(",", "")
+        )
     assert rows[-1][1] == f"{description.parameters:,}"
 
 
@@ -166,12 +193,21 @@ def test_the_tables_speak_both_languages(generator: torch.Generator) -> None:
     english = description.tables()
     use_language("zh")
     chinese = description.tables()
-    assert [title for title, _, _ in english] == ["Parts", "Memory", "One pair of sentences (7 + 5 tokens)"]
-    for (title, headings, rows), (other_title, other_headings, other_rows) in zip(english, chinese, strict=True):
+    assert [title for title, _, _ in english] == [
+        "Parts",
+        "Memory",
+        "One pair of sentences (7 + 5 tokens)",
+    ]
+    for (title, headings, rows), (other_title, other_headings, other_rows) in zip(
+        english, chinese, strict=True
+    ):
         assert title != other_title
         assert headings[0] != other_headings[0]
         assert all(len(row) == len(headings) for row in rows)
-        assert all(row[0] != other[0] and row[1:] == other[1:] for row, other in zip(rows, other_rows, strict=True))
+        assert all(
+            row[0] != other[0] and row[1:] == other[1:]
+            for row, other in zip(rows, other_rows, strict=True)
+        )
 
 
 def test_plain_data_survives_json(generator: torch.Generator) -> None:

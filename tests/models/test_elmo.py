@@ -1,4 +1,5 @@
-"""ELMo: the LSTM's equations written out, no word seen from the wrong side, packed rows = sentences one by one."""
+"""ELMo: the LSTM's equations written out, no word seen from the wrong side, packed rows = sentences
+one by one."""
 
 import pytest
 import torch
@@ -6,13 +7,13 @@ from torch import Tensor
 
 from headwise.errors import SettingsError
 from headwise.models.elmo import DirectedLayer, ElmoEncoder, build_bidirectional
-from headwise.models.sentence_encoder import ElmoRung
+from headwise.models.sentence_encoder import ElmoSettings
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
-from headwise.text.letters import BEGIN_WORD, END_WORD, letters_of
+from headwise.text.word_characters import BEGIN_WORD, END_WORD, letters_of
 from tests.blocks.filled import fill
 
-SETTINGS = ElmoRung(dim=14, hidden=11, layers=2, letter_dim=3, filters=(2, 3, 5), highways=1)
+SETTINGS = ElmoSettings(dim=14, hidden=11, layers=2, letter_dim=3, filters=(2, 3, 5), highways=1)
 SENTENCES = [["the", "bank", "of", "the", "river"], ["a", "bank", "lends"], ["bank"]]
 
 
@@ -44,7 +45,12 @@ def test_a_layer_is_the_equations(hidden: int) -> None:
     h, c = torch.zeros(7, dtype=torch.float64), torch.zeros(hidden, dtype=torch.float64)
     wanted = []
     for given in x[0]:
-        gates = weights.weight_ih_l0 @ given + weights.bias_ih_l0 + weights.weight_hh_l0 @ h + weights.bias_hh_l0
+        gates = (
+            weights.weight_ih_l0 @ given
+            + weights.bias_ih_l0
+            + weights.weight_hh_l0 @ h
+            + weights.bias_hh_l0
+        )
         i, f, g, o = gates.chunk(4)
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
         h = torch.sigmoid(o) * torch.tanh(c)
@@ -72,10 +78,14 @@ def test_the_forward_half_is_an_independent_stack_of_lstms() -> None:
 @pytest.mark.parametrize("layer", [1, 2])
 @torch.no_grad()
 def test_no_half_sees_the_words_it_must_predict(layer: int) -> None:
-    """A later word changes no forward state before it, an earlier one no backward state after it; and both do change theirs."""
+    """A later word changes no forward state before it, an earlier one no backward state after it;
+    and both do change theirs."""
     encoder = _encoder()
     before = _read(encoder, [["the", "bank", "of", "the", "river"]])[layer][0]
-    for place, changed in ((3, ["the", "bank", "of", "a", "river"]), (1, ["the", "side", "of", "the", "river"])):
+    for place, changed in (
+        (3, ["the", "bank", "of", "a", "river"]),
+        (1, ["the", "side", "of", "the", "river"]),
+    ):
         after = _read(encoder, [changed])[layer][0]
         at = place + 1  # <s> stands first
         assert torch.equal(before[:at, :7], after[:at, :7])
@@ -119,19 +129,29 @@ def test_packed_rows_are_sentences_one_by_one(begun: bool) -> None:
         torch.testing.assert_close(found[row, here], alone[0 if begun else 1 : -1])
     assert (found[segment == 0] == 0).all()
     nothing = encoder(
-        tokens, segment=torch.zeros_like(segment), position=torch.zeros_like(segment), affixes=torch.zeros_like(letters)
+        tokens,
+        segment=torch.zeros_like(segment),
+        position=torch.zeros_like(segment),
+        affixes=torch.zeros_like(letters),
     )
     assert (nothing == 0).all()
 
 
 def test_both_directions_share_letters_and_softmax_and_nothing_else() -> None:
     model = build_bidirectional(SETTINGS, vocabulary_size=17, generator=torch_generator("model"))
-    letters, words = torch.tensor([BEGIN_WORD, letters_of("cat"), END_WORD]), torch.tensor([[0, 1, 2]])
+    letters, words = (
+        torch.tensor([BEGIN_WORD, letters_of("cat"), END_WORD]),
+        torch.tensor([[0, 1, 2]]),
+    )
     ahead, back = model(letters, words, torch.tensor([3]))
     for half, own, other in ((ahead, "ahead", "back"), (back, "back", "ahead")):
         model.zero_grad()
         model.output(half).square().sum().backward(retain_graph=True)
-        moved = {name for name, weight in model.named_parameters() if weight.grad is not None and weight.grad.any()}
+        moved = {
+            name
+            for name, weight in model.named_parameters()
+            if weight.grad is not None and weight.grad.any()
+        }
         assert "output.weight" in moved
         assert "encoder.reader.characters.table.weight" in moved
         assert f"encoder.reader.{own}.0.weights.weight_ih_l0" in moved
@@ -148,4 +168,4 @@ def test_both_directions_share_letters_and_softmax_and_nothing_else() -> None:
 )
 def test_what_does_not_fit_together(change: dict[str, float], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        check_settings(ElmoRung, change)
+        check_settings(ElmoSettings, change)

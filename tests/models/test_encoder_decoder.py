@@ -1,9 +1,11 @@
-"""The whole model: nothing flows back from the future or over from another sentence, whatever it is built of."""
+"""The whole model: nothing flows back from the future or over from another sentence, whatever it is
+built of."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+from headwise.blocks.decoder_block import DecoderBlock
 from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.settings import check_settings
@@ -18,13 +20,24 @@ PLAIN = {
         "decoder": {"layers": 2, "heads": 2, "attention": {"kind": "full"}},
     },
     "rms_gated": {"norm": {"kind": "rms"}, "feed_forward": {"kind": "gated"}},
-    "learned_gelu": {"position": {"kind": "learned", "max_length": 31}, "feed_forward": {"kind": "gelu"}},
-    "no_encoder_layers": {"encoder": {"layers": 0, "heads": 1}, "decoder": {"layers": 1, "heads": 1}},
+    "learned_gelu": {
+        "position": {"kind": "learned", "max_length": 31},
+        "feed_forward": {"kind": "gelu"},
+    },
+    "no_encoder_layers": {
+        "encoder": {"layers": 0, "heads": 1},
+        "decoder": {"layers": 1, "heads": 1},
+    },
 }
-# Other scores or weights, positions told to attention, norms over tokens: no other code but the plain step knows these.
+# Other scores or weights, positions told to attention, norms over tokens: no other code but the
+# plain step knows these.
 VARIANTS = PLAIN | {
     "location_local_m": {
-        "encoder": {"layers": 1, "heads": 2, "attention": {"kind": "full", "score": {"kind": "additive"}}},
+        "encoder": {
+            "layers": 1,
+            "heads": 2,
+            "attention": {"kind": "full", "score": {"kind": "additive"}},
+        },
         "decoder": {
             "layers": 2,
             "heads": 2,
@@ -87,12 +100,30 @@ def test_packed_sentences_do_not_know_each_other(variant: str, generator: torch.
     assert packed.isfinite().all()
 
 
+def test_a_decoder_that_is_not_causal_sees_its_whole_sentence_and_no_other(
+    generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DecoderBlock, "is_causal", False)
+    model = make("pre_norm", generator)
+    (source, target), (_, other) = draw_pairs([(5, 7), (5, 7)], VOCAB, generator)
+    mixed = target[:4] + other[4:]
+    with torch.no_grad():
+        first, second = (padded_batch([(source, words)]).hidden(model) for words in (target, mixed))
+        pairs = [(source, target), (source, mixed)]
+        packed = packed_row(pairs, extra=2).hidden(model)[0]
+    assert not torch.isclose(first[:, :4], second[:, :4]).all(-1).any()
+    alone = torch.cat([first[0], second[0]])
+    torch.testing.assert_close(packed[: len(alone)], alone, atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("variant", sorted(VARIANTS))
 def test_every_parameter_learns(variant: str, generator: torch.Generator) -> None:
     model = make(variant, generator).train()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if name.endswith("dynamics.narrow.weight"):  # zero until the first update, and so is the gradient before it
+            if name.endswith(
+                "dynamics.narrow.weight"
+            ):  # zero until the first update, and so is the gradient before it
                 parameter.normal_(0, 0.1, generator=generator)
     batch = packed_row(draw_pairs([(3, 5), (7, 2)], VOCAB, generator), extra=1)
     answers = batch.target.roll(-1, dims=1)
@@ -118,8 +149,12 @@ def test_dropout_acts_in_training_only(generator: torch.Generator) -> None:
         assert not batch.hidden(model).equal(batch.hidden(model))
 
 
-def test_the_first_loss_is_about_the_logarithm_of_the_vocabulary(generator: torch.Generator) -> None:
-    settings = check_settings(EncoderDecoderSettings, {"dim": 64, "encoder": {"layers": 2}, "decoder": {"layers": 2}})
+def test_the_first_loss_is_about_the_logarithm_of_the_vocabulary(
+    generator: torch.Generator,
+) -> None:
+    settings = check_settings(
+        EncoderDecoderSettings, {"dim": 64, "encoder": {"layers": 2}, "decoder": {"layers": 2}}
+    )
     model = build_model(settings, source_size=997, target_size=997, generator=generator).eval()
     batch = padded_batch(draw_pairs([(11, 199)] * 3, 997, generator))
     answers = torch.randint(0, 997, batch.target.shape, generator=generator)
@@ -130,14 +165,17 @@ def test_the_first_loss_is_about_the_logarithm_of_the_vocabulary(generator: torc
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-def test_the_type_of_the_weights_is_the_type_of_the_states(dtype: torch.dtype, generator: torch.Generator) -> None:
+def test_the_type_of_the_weights_is_the_type_of_the_states(
+    dtype: torch.dtype, generator: torch.Generator
+) -> None:
     model = make("pre_norm", generator).to(dtype)
     assert padded_batch(draw_pairs([(3, 5)], VOCAB, generator)).hidden(model).dtype == dtype
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_no_rows_and_no_tokens(variant: str, generator: torch.Generator) -> None:
-    """An empty batch, or rows without a token on either side, give hidden states of that shape and no NaN."""
+    """An empty batch, or rows without a token on either side, give hidden states of that shape and
+    no NaN."""
     model = make(variant, generator)
     for rows, source, target in ((0, 5, 5), (2, 0, 5), (2, 5, 0), (2, 0, 0)):
         ones = [torch.ones(rows, length, dtype=torch.long) for length in (source, target)]

@@ -28,14 +28,18 @@ def test_codes_are_optimal_complete_and_prefix_free() -> None:
         joined = heapq.heappop(heap) + heapq.heappop(heap)
         bits += joined
         heapq.heappush(heap, joined)
-    assert sum(count * len(code) for count, code in zip(counts.tolist(), codes, strict=True)) == bits
+    assert (
+        sum(count * len(code) for count, code in zip(counts.tolist(), codes, strict=True)) == bits
+    )
     assert paths.num_nodes == 100
     assert int(paths.nodes.max()) == 99
 
 
 def test_probabilities_over_the_vocabulary_sum_to_one() -> None:
     paths = build_huffman(np.array([50, 20, 11, 7, 3, 2, 1]))
-    nodes = torch.randn(paths.num_nodes, 13, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    nodes = torch.randn(
+        paths.num_nodes, 13, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
     hidden = torch.randn(13, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     scores = (nodes @ hidden)[paths.nodes]
     turns = torch.where(paths.targets == 1, torch.sigmoid(scores), torch.sigmoid(-scores))

@@ -1,16 +1,17 @@
-"""The exchanged model computes what the plain one does, to the precision its form promises, and leaves it alone."""
+"""The exchanged model computes what the plain one does, to the precision its form promises, and
+leaves it alone."""
 
 import pytest
 import torch
 
 from headwise.attention.masks import Mask
-from headwise.blocks.int8_linear import FbgemmLinear, IntegerLinear
+from headwise.blocks.inference.int8_linear import FbgemmLinear, IntegerLinear
 from headwise.decoding.choices import BeamSettings, GreedySettings, decode
 from headwise.errors import UsageError
 from headwise.models import inference
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.incremental import IncrementalDecoder
 from headwise.models.inference import Precision, choose_form, exchange
+from headwise.models.transformer_stepper import TransformerStepper
 from tests.models.test_encoder_decoder import VARIANTS, make
 from tests.reference.sentences import padded_batch
 
@@ -28,7 +29,8 @@ def exchanged(model: EncoderDecoder, precision: Precision) -> EncoderDecoder:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(
-    ("precision", "tolerance"), [("auto", 1e-5), ("fp32", 1e-5), ("fp16", 2e-3), ("bf16", 0.05), ("int8", 0.1)]
+    ("precision", "tolerance"),
+    [("auto", 1e-5), ("fp32", 1e-5), ("fp16", 2e-3), ("bf16", 0.05), ("int8", 0.1)],
 )
 def test_logits_are_those_of_the_plain_model(
     variant: str, precision: Precision, tolerance: float, generator: torch.Generator
@@ -41,13 +43,15 @@ def test_logits_are_those_of_the_plain_model(
     assert (plain - found)[real].norm() / plain[real].norm() < tolerance
 
 
-@pytest.mark.parametrize("settings", [GreedySettings(max_length=7), BeamSettings(size=3, max_length=7)])
+@pytest.mark.parametrize(
+    "settings", [GreedySettings(max_length=7), BeamSettings(size=3, max_length=7)]
+)
 def test_searches_in_packed_fp32_find_the_same_tokens(
     settings: GreedySettings | BeamSettings, generator: torch.Generator
 ) -> None:
     model = make("pre_norm", generator).eval()
-    found = decode(IncrementalDecoder(exchanged(model, "fp32")), SOURCES, settings)
-    plain = decode(IncrementalDecoder(model), SOURCES, settings)
+    found = decode(TransformerStepper(exchanged(model, "fp32")), SOURCES, settings)
+    plain = decode(TransformerStepper(model), SOURCES, settings)
     assert [one.best.tokens for one in found] == [one.best.tokens for one in plain]
 
 
@@ -73,25 +77,33 @@ def test_the_trained_model_stays_as_it_was(generator: torch.Generator) -> None:
     assert other.output.weight is model.output.weight
 
 
-def test_where_nothing_can_be_packed_the_plain_model_is_used_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_can_be_packed_the_plain_model_is_used_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(inference, "_refusal", lambda make, tolerance: "no such operator")
     form = choose_form("auto", CPU)
     assert form.name == "plain"
     assert "slower: oneDNN cannot be used here (no such operator)" in str(form.remark)
     precisions: tuple[Precision, ...] = ("fp16", "bf16", "int8")
     for precision in precisions:
-        with pytest.raises(UsageError, match=f"{precision} cannot be computed here.*use --precision fp32"):
+        with pytest.raises(
+            UsageError, match=f"{precision} cannot be computed here.*use --precision fp32"
+        ):
             choose_form(precision, CPU)
 
 
 def test_int8_has_a_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference, "_refusal", lambda make, tolerance: "gone" if make is FbgemmLinear else None)
+    monkeypatch.setattr(
+        inference, "_refusal", lambda make, tolerance: "gone" if make is FbgemmLinear else None
+    )
     form = choose_form("int8", CPU)
     assert form.make_linear is IntegerLinear
     assert "slower: fbgemm cannot be used here (gone)" in str(form.remark)
 
 
-def test_on_an_accelerator_int8_is_refused_and_bf16_is_the_whole_model(generator: torch.Generator) -> None:
+def test_on_an_accelerator_int8_is_refused_and_bf16_is_the_whole_model(
+    generator: torch.Generator,
+) -> None:
     refused: tuple[Precision, ...] = ("fp16", "int8")
     for precision in refused:
         with pytest.raises(UsageError, match=f"{precision} is computed on a CPU only"):

@@ -1,4 +1,4 @@
-"""The rungs: what each can see, and that sentences of one row do not see each other."""
+"""Encoders: what each can see, and that sentences of one row do not see each other."""
 
 import pytest
 import torch
@@ -7,28 +7,40 @@ from headwise.attention.choices import Linear, Window
 from headwise.blocks.choices import Power, Rms
 from headwise.errors import SettingsError
 from headwise.models.labeller import build_labeller, mean_of_segments
-from headwise.models.sentence_encoder import EncoderRung, RecurrentRung, RungSettings, WindowRung, WordRung
+from headwise.models.sentence_encoder import (
+    RecurrentEncoderSettings,
+    SentenceEncoderSettings,
+    TransformerEncoderSettings,
+    WindowEncoderSettings,
+    WordEncoderSettings,
+)
 from headwise.positions.choices import Relative, Rotary
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 
-RUNGS: dict[str, RungSettings] = {
-    "word": WordRung(dim=12),
-    "window": WindowRung(dim=12, reach=2, hidden=17),
-    "recurrent": RecurrentRung(dim=12, layers=2),
-    "recurrent, gru": RecurrentRung(dim=12, layers=1, cell="gru"),
-    "recurrent, one direction": RecurrentRung(dim=12, layers=3, cell="rnn", bidirectional=False),
-    "encoder": EncoderRung(dim=12, layers=2, heads=3),
-    "encoder, other parts": EncoderRung(
+ENCODERS: dict[str, SentenceEncoderSettings] = {
+    "word": WordEncoderSettings(dim=12),
+    "window": WindowEncoderSettings(dim=12, reach=2, hidden=17),
+    "recurrent": RecurrentEncoderSettings(dim=12, layers=2),
+    "recurrent, gru": RecurrentEncoderSettings(dim=12, layers=1, cell="gru"),
+    "recurrent, one direction": RecurrentEncoderSettings(
+        dim=12, layers=3, cell="rnn", bidirectional=False
+    ),
+    "encoder": TransformerEncoderSettings(dim=12, layers=2, heads=3),
+    "encoder, other parts": TransformerEncoderSettings(
         dim=12, layers=2, heads=3, position=Relative(limit=3, values=False), norm=Rms(place="after")
     ),
-    "encoder, halves": EncoderRung(dim=12, layers=1, heads=3, halves=True),
-    "window attention": EncoderRung(dim=12, layers=1, heads=3, attention=Window(left=2, right=2), position=Rotary()),
-    "linear attention": EncoderRung(dim=12, layers=1, heads=3, attention=Linear(), norm=Power()),
+    "encoder, halves": TransformerEncoderSettings(dim=12, layers=1, heads=3, halves=True),
+    "window attention": TransformerEncoderSettings(
+        dim=12, layers=1, heads=3, attention=Window(left=2, right=2), position=Rotary()
+    ),
+    "linear attention": TransformerEncoderSettings(
+        dim=12, layers=1, heads=3, attention=Linear(), norm=Power()
+    ),
 }
 
 
-def _model(settings: RungSettings, pooling: str = "none"):
+def _model(settings: SentenceEncoderSettings, pooling: str = "none"):
     return build_labeller(
         settings,
         vocabulary_size=23,
@@ -51,10 +63,10 @@ def _logits(model: torch.nn.Module, rows: dict[str, torch.Tensor]) -> torch.Tens
     return model(rows["tokens"], segment=rows["segment"], position=rows["position"])
 
 
-@pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.parametrize("name", ENCODERS)
 @pytest.mark.parametrize("pooling", ["none", "mean", "first"])
 def test_packed_rows_are_sentences_one_by_one(name: str, pooling: str) -> None:
-    model = _model(RUNGS[name], pooling)
+    model = _model(ENCODERS[name], pooling)
     one, other = (7, 9, 11, 5), (4, 13, 9)
     packed = {
         "tokens": torch.tensor([[*one, *other, 0, 0]]),
@@ -69,17 +81,18 @@ def test_packed_rows_are_sentences_one_by_one(name: str, pooling: str) -> None:
 def test_one_word_at_a_time_cannot_tell_two_of_them_apart() -> None:
     sentence = _sentence(4, 9, 5, 6, 7, 8, 9)  # "I saw … a saw": 9 stands twice
     differs = {
-        name: not torch.allclose(*_logits(_model(RUNGS[name]), sentence)[0, [1, 6]], atol=1e-5)
+        name: not torch.allclose(*_logits(_model(ENCODERS[name]), sentence)[0, [1, 6]], atol=1e-5)
         for name in ("word", "window", "recurrent", "encoder")
     }
     assert differs == {"word": False, "window": True, "recurrent": True, "encoder": True}
 
 
 @pytest.mark.parametrize(
-    ("name", "sees"), [("word", 0), ("window", 2), ("recurrent", 4), ("recurrent, one direction", 0), ("encoder", 4)]
+    ("name", "sees"),
+    [("word", 0), ("window", 2), ("recurrent", 4), ("recurrent, one direction", 0), ("encoder", 4)],
 )
 def test_how_far_a_rung_sees(name: str, sees: int) -> None:
-    model = _model(RUNGS[name])
+    model = _model(ENCODERS[name])
     before = _logits(model, _sentence(4, 5, 6, 7, 8, 9, 10, 11, 12))[0, 4]
     reach = 0
     for distance in range(1, 5):
@@ -100,19 +113,25 @@ def test_the_mean_of_each_sentence() -> None:
 
 
 def test_letters_are_added_and_unseen_ones_say_nothing() -> None:
-    model = _model(WordRung(dim=12, letters=31))
+    model = _model(WordEncoderSettings(dim=12, letters=31))
     rows, letters = _sentence(4, 5), torch.tensor([[[3, 0], [4, 5]]])
-    fresh = model(rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters)
+    fresh = model(
+        rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters
+    )
     torch.testing.assert_close(fresh, _logits(model, rows))
     with torch.no_grad():
         model.encoder.letters.endings.weight[4] += 1.0
-    changed = model(rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters)
+    changed = model(
+        rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters
+    )
     assert torch.equal(changed[0, 0], fresh[0, 0])
     assert not torch.equal(changed[0, 1], fresh[0, 1])
 
 
 def test_dropped_words_are_shown_as_unknown_while_training() -> None:
-    model = _model(WordRung(dim=12, word_dropout=0.9, dropout={"embedding": 0.0, "residual": 0.0}))  # type: ignore[arg-type]
+    model = _model(
+        WordEncoderSettings(dim=12, word_dropout=0.9, dropout={"embedding": 0.0, "residual": 0.0})
+    )  # type: ignore[arg-type]
     rows = _sentence(*range(4, 22))
     unknown = _logits(model, _sentence(3))[0, 0]
     quiet = (_logits(model, rows)[0] == unknown).all(-1).sum()
@@ -122,5 +141,7 @@ def test_dropped_words_are_shown_as_unknown_while_training() -> None:
 
 
 def test_heads_that_do_not_divide() -> None:
-    with pytest.raises(SettingsError, match="heads=5 does not divide dim=128; choose a divisor such as 4"):
-        check_settings(EncoderRung, {"heads": 5})
+    with pytest.raises(
+        SettingsError, match="heads=5 does not divide dim=128; choose a divisor such as 4"
+    ):
+        check_settings(TransformerEncoderSettings, {"heads": 5})

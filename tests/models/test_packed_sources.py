@@ -3,15 +3,20 @@
 import numpy as np
 import torch
 
-from headwise.models.packed_sources import EOS, pack_sources
+from headwise.models.packed_sources import pack_sources
+from headwise.text.tokenizer import EOS
 
 
-def test_every_token_lies_once_in_its_row_and_is_sent_to_its_place(generator: torch.Generator) -> None:
+def test_every_token_lies_once_in_its_row_and_is_sent_to_its_place(
+    generator: torch.Generator,
+) -> None:
     lengths = torch.randint(0, 40, (53,), generator=generator).tolist()
     sources = [torch.randint(4, 97, (length,), generator=generator).tolist() for length in lengths]
     packed = pack_sources(sources, limit=64)
     stride, nowhere = 47, 53 * 47
-    tables, sizes = packed.lay_out(packed.num_rows + 2, num_sentences=61, stride=stride, nowhere=nowhere)
+    tables, sizes = packed.lay_out(
+        packed.num_rows + 2, num_sentences=61, stride=stride, nowhere=nowhere
+    )
     tokens, segment, position, place = tables
     kept = np.full(nowhere + 1, -1)
     kept[place.ravel()] = tokens.ravel()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from headwise.models.labeller import build_labeller
-from headwise.models.sentence_encoder import EncoderRung, WordRung
+from headwise.models.sentence_encoder import TransformerEncoderSettings, WordEncoderSettings
 from headwise.models.token_features import HalfEmbedding, LetterEmbedding, PairEmbedding
 from headwise.randomness import torch_generator
 
@@ -30,10 +30,20 @@ def test_a_pair_has_the_row_of_both_words_and_their_order() -> None:
     assert not torch.equal(found[1], found[2])
 
 
-@pytest.mark.parametrize("settings", [WordRung(dim=12, pairs=97), EncoderRung(dim=12, heads=3, layers=1, pairs=97)])
-def test_packed_rows_with_pairs_are_sentences_one_by_one(settings: WordRung | EncoderRung) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        WordEncoderSettings(dim=12, pairs=97),
+        TransformerEncoderSettings(dim=12, heads=3, layers=1, pairs=97),
+    ],
+)
+def test_packed_rows_with_pairs_are_sentences_one_by_one(
+    settings: WordEncoderSettings | TransformerEncoderSettings,
+) -> None:
     generator = torch_generator("labeller")
-    model = build_labeller(settings, vocabulary_size=23, num_classes=5, pooling="mean", generator=generator).eval()
+    model = build_labeller(
+        settings, vocabulary_size=23, num_classes=5, pooling="mean", generator=generator
+    ).eval()
     torch.nn.init.normal_(model.encoder.pairs.together.weight, generator=generator)
     packed = model(
         torch.tensor([[7, 9, 11, 5, 4, 13, 9, 0]]),
@@ -41,7 +51,9 @@ def test_packed_rows_with_pairs_are_sentences_one_by_one(settings: WordRung | En
         position=torch.tensor([[0, 1, 2, 3, 0, 1, 2, 0]]),
     )
     alone = model(
-        torch.tensor([[4, 13, 9]]), segment=torch.ones(1, 3, dtype=torch.long), position=torch.arange(3)[None]
+        torch.tensor([[4, 13, 9]]),
+        segment=torch.ones(1, 3, dtype=torch.long),
+        position=torch.arange(3)[None],
     )
     torch.testing.assert_close(packed[:, 4:7], alone, rtol=1e-5, atol=1e-6)
 
@@ -55,13 +67,22 @@ def test_letters_are_left_out_of_a_share_of_the_words_while_training() -> None:
 
 
 def test_a_hidden_word_takes_its_pair_along() -> None:
-    settings = WordRung(dim=12, pairs=97, word_dropout=0.9, dropout={"embedding": 0.0, "residual": 0.0})  # type: ignore[arg-type]
+    settings = WordEncoderSettings(
+        dim=12, pairs=97, word_dropout=0.9, dropout={"embedding": 0.0, "residual": 0.0}
+    )  # type: ignore[arg-type]
     model = build_labeller(
-        settings, vocabulary_size=23, num_classes=5, pooling="none", generator=torch_generator("labeller")
+        settings,
+        vocabulary_size=23,
+        num_classes=5,
+        pooling="none",
+        generator=torch_generator("labeller"),
     )
     torch.nn.init.normal_(model.encoder.pairs.together.weight, generator=torch_generator("pairs"))
     tokens, length = torch.arange(4, 22)[None], 18
-    rows = {"segment": torch.ones(1, length, dtype=torch.long), "position": torch.arange(length)[None]}
+    rows = {
+        "segment": torch.ones(1, length, dtype=torch.long),
+        "position": torch.arange(length)[None],
+    }
     unknown = model.output(model.encoder.embedding.table.weight[3] * math.sqrt(12))
     hidden = (model.train()(tokens, **rows)[0] - unknown).abs().amax(-1).lt(1e-6).sum()
     assert 8 < hidden < length

@@ -7,7 +7,8 @@ from headwise.errors import UsageError
 from headwise.models.vector_space import VectorSpace, parse_expression
 
 ROYAL = VectorSpace(
-    ["man", "woman", "king", "queen", "apple"], np.array([[1, 0, 0], [0, 1, 0], [1, 0, 2], [0, 1, 2], [-3, -3, 0.1]])
+    ["man", "woman", "king", "queen", "apple"],
+    np.array([[1, 0, 0], [0, 1, 0], [1, 0, 2], [0, 1, 2], [-3, -3, 0.1]]),
 )
 
 
@@ -16,7 +17,9 @@ def test_neighbours_are_those_of_a_loop() -> None:
     space = VectorSpace([f"w{number}" for number in range(31)], rng.normal(size=(31, 5)))
     for neighbour in space.nearest("w7", num_words=30):
         x, y = space.vectors[7], space.vectors[space.numbers[neighbour.word]]
-        assert neighbour.cosine == pytest.approx(float(x @ y) / np.linalg.norm(x) / np.linalg.norm(y), abs=1e-5)
+        assert neighbour.cosine == pytest.approx(
+            float(x @ y) / np.linalg.norm(x) / np.linalg.norm(y), abs=1e-5
+        )
     found = [neighbour.cosine for neighbour in space.nearest("w7", num_words=99)]
     assert len(found) == 30
     assert found == sorted(found, reverse=True)
@@ -67,7 +70,9 @@ def test_what_is_no_expression(text: str, reason: str) -> None:
 
 
 def test_an_unknown_word_gets_the_nearest_spelling() -> None:
-    with pytest.raises(UsageError, match=r"'quen' is not among the 5 words of this model; did you mean queen"):
+    with pytest.raises(
+        UsageError, match=r"'quen' is not among the 5 words of this model; did you mean queen"
+    ):
         ROYAL.nearest("quen")
     with pytest.raises(UsageError, match="give a word of its training text"):
         ROYAL.nearest("词")
@@ -83,6 +88,8 @@ def test_an_unknown_word_gets_the_nearest_spelling() -> None:
         (100_000_000, "a + b", False),
     ],
 )
-def test_sums_of_words_need_much_text(text_words: int | None, expression: str, is_small: bool) -> None:
+def test_sums_of_words_need_much_text(
+    text_words: int | None, expression: str, is_small: bool
+) -> None:
     space = VectorSpace(["a", "b", "c"], np.eye(3), text_words=text_words)
     assert space.is_too_small_for(expression) is is_small

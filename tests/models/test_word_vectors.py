@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from headwise.data.word_bags import BagCutter
-from headwise.data.word_windows import WindowCutter, Windows
+from headwise.data.text.context_bags import BagCutter
+from headwise.data.text.context_windows import WindowCutter, Windows
 from headwise.models.huffman import build_huffman
 from headwise.models.word_vectors import (
-    Questions,
+    BlockTargets,
     WordTables,
-    ask_negatives,
-    ask_path,
     learn_cbow,
     learn_skip_gram,
+    path_targets,
+    sample_targets,
     start_tables,
 )
 
@@ -27,7 +27,8 @@ NUM_WORDS, DIM, RATE = 23, 7, 0.1
 def make_tables(num_outputs: int) -> WordTables:
     generator = torch.Generator().manual_seed(5)
     return WordTables(
-        torch.randn(NUM_WORDS, DIM, generator=generator), torch.randn(num_outputs, DIM, generator=generator)
+        torch.randn(NUM_WORDS, DIM, generator=generator),
+        torch.randn(num_outputs, DIM, generator=generator),
     )
 
 
@@ -37,24 +38,30 @@ def make_text(num_words: int = 19) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make_windows(share: int, num_words: int = 19) -> Windows:
-    return WindowCutter(window=3, share=share).cut(*make_text(num_words), generator=np.random.default_rng(2))
+    return WindowCutter(window=3, share=share).cut(
+        *make_text(num_words), generator=np.random.default_rng(2)
+    )
 
 
 def log_likelihood(score: Tensor, target: float) -> Tensor:
     return F.logsigmoid(score) if target else F.logsigmoid(-score)
 
 
-def answer(outputs: Tensor, x: Tensor, questions: Questions, block: int, centre: int) -> Tensor:
+def answer(outputs: Tensor, x: Tensor, questions: BlockTargets, block: int, centre: int) -> Tensor:
     """The weighted log-likelihood of all answers about one centre."""
     own = questions.own
     total = torch.zeros(()) if own is None else log_likelihood(outputs[own[block, centre]] @ x, 1)
     for place, output in enumerate(questions.outputs[block].tolist()):
         weight = questions.weights[block, place, centre]
-        total = total + weight * log_likelihood(outputs[output] @ x, float(questions.targets[block, place]))
+        total = total + weight * log_likelihood(
+            outputs[output] @ x, float(questions.targets[block, place])
+        )
     return total
 
 
-def skip_gram_loss(inputs: Tensor, outputs: Tensor, windows: Windows, questions: Questions) -> Tensor:
+def skip_gram_loss(
+    inputs: Tensor, outputs: Tensor, windows: Windows, questions: BlockTargets
+) -> Tensor:
     total = torch.zeros(())
     for block, centre, context in torch.nonzero(windows.pairs).tolist():
         x = inputs[windows.contexts[block, context]]
@@ -62,20 +69,27 @@ def skip_gram_loss(inputs: Tensor, outputs: Tensor, windows: Windows, questions:
     return total
 
 
-def step_by_autograd(loss: Callable[..., Tensor], tables: WordTables, *asked: object) -> tuple[Tensor, Tensor]:
-    inputs, outputs = tables.inputs.clone().requires_grad_(), tables.outputs.clone().requires_grad_()
+def step_by_autograd(
+    loss: Callable[..., Tensor], tables: WordTables, *asked: object
+) -> tuple[Tensor, Tensor]:
+    inputs, outputs = (
+        tables.inputs.clone().requires_grad_(),
+        tables.outputs.clone().requires_grad_(),
+    )
     loss(inputs, outputs, *asked).backward()
     assert inputs.grad is not None
     assert outputs.grad is not None
     return tables.inputs + RATE * inputs.grad, tables.outputs + RATE * outputs.grad
 
 
-def ask(kind: str, windows: Windows) -> tuple[Questions, int]:
+def ask(kind: str, windows: Windows) -> tuple[BlockTargets, int]:
     if kind == "path":
         paths = build_huffman(np.arange(1, NUM_WORDS + 1))
-        return ask_path(windows.centres, paths), paths.num_nodes
-    strangers = torch.randint(0, NUM_WORDS, (len(windows.centres), 5), generator=torch.Generator().manual_seed(3))
-    return ask_negatives(windows.centres, strangers, negatives=3), NUM_WORDS
+        return path_targets(windows.centres, paths), paths.num_nodes
+    strangers = torch.randint(
+        0, NUM_WORDS, (len(windows.centres), 5), generator=torch.Generator().manual_seed(3)
+    )
+    return sample_targets(windows.centres, strangers, negatives=3), NUM_WORDS
 
 
 @pytest.mark.parametrize(("kind", "share"), [("negatives", 4), ("negatives", 1), ("path", 1)])
@@ -91,8 +105,11 @@ def test_skip_gram_is_gradient_ascent(kind: str, share: int) -> None:
 
 @pytest.mark.parametrize(("kind", "share"), [("negatives", 4), ("path", 1)])
 @pytest.mark.parametrize("num_batches", [1, 2])
-def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(kind: str, share: int, num_batches: int) -> None:
-    """A batch after the other; the loss knows the pairs of `WindowCutter`, what learns the bags of `BagCutter`, from the same draws."""
+def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(
+    kind: str, share: int, num_batches: int
+) -> None:
+    """A batch after the other; the loss knows the pairs of `WindowCutter`, what learns the bags of
+    `BagCutter`, from the same draws."""
     windows = make_windows(share, num_words=23 if share == 4 else 26)
     num_blocks = len(windows.centres) // num_batches
     bags = BagCutter(window=3, share=share, batch=num_blocks * share).cut(
@@ -109,7 +126,8 @@ def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(kind: str, s
                 if not len(near):
                     continue
                 vectors = inputs[windows.contexts[block, near]]
-                # The value is the mean; the gradient of each vector that of the sum: the C code's, on purpose.
+                # The value is the mean; the gradient of each vector that of the sum: the C code's,
+                # on purpose.
                 mean = vectors.sum(0) + (vectors.mean(0) - vectors.sum(0)).detach()
                 total = total + answer(outputs, mean, questions, block, centre)
         return total
@@ -127,9 +145,11 @@ def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(kind: str, s
 def test_one_pair_by_hand() -> None:
     """Word 0 beside word 1, one stranger (word 2): σ(0) = ½ at the start, so every error is ±½."""
     ids, sentences = np.array([0, 1], dtype=np.int32), np.zeros(2, dtype=np.int32)
-    windows = WindowCutter(window=1, share=2).cut(ids, sentences, generator=np.random.default_rng(0))
+    windows = WindowCutter(window=1, share=2).cut(
+        ids, sentences, generator=np.random.default_rng(0)
+    )
     tables = WordTables(torch.eye(3), torch.zeros(3, 3))
-    questions = ask_negatives(windows.centres, torch.tensor([[2]]), negatives=1)
+    questions = sample_targets(windows.centres, torch.tensor([[2]]), negatives=1)
     learn_skip_gram(tables, windows, questions, rate=1.0, blocks=1)
     assert torch.equal(tables.inputs, torch.eye(3))  # the outputs were zero
     assert tables.outputs.tolist() == [[0, 0.5, 0], [0.5, 0, 0], [-0.5, -0.5, 0]]
@@ -137,12 +157,13 @@ def test_one_pair_by_hand() -> None:
 
 def test_a_stranger_that_is_the_centre_is_not_pushed_away() -> None:
     centres, strangers = torch.tensor([[4, 9]]), torch.tensor([[9, 1, 4, 4]])
-    questions = ask_negatives(centres, strangers, negatives=6)
+    questions = sample_targets(centres, strangers, negatives=6)
     assert questions.weights[0].tolist() == [[1.5, 0], [1.5, 1.5], [0, 1.5], [0, 1.5]]
 
 
 def test_shared_strangers_have_the_gradient_of_fresh_ones_in_expectation() -> None:
-    """Summing over every possible stranger with its probability: a pool of any size gives the same expected step."""
+    """Summing over every possible stranger with its probability: a pool of any size gives the same
+    expected step."""
     windows = make_windows(4)
     tables = make_tables(NUM_WORDS)
     expected = {}
@@ -151,7 +172,7 @@ def test_shared_strangers_have_the_gradient_of_fresh_ones_in_expectation() -> No
         for word in range(NUM_WORDS):
             strangers = torch.full((len(windows.centres), pool), word)
             changed = make_tables(NUM_WORDS)
-            questions = ask_negatives(windows.centres, strangers, negatives=5)
+            questions = sample_targets(windows.centres, strangers, negatives=5)
             learn_skip_gram(changed, windows, questions, rate=RATE, blocks=99)
             total += (changed.outputs - tables.outputs) / NUM_WORDS
         expected[pool] = total

@@ -6,7 +6,13 @@ from headwise.planning.units import clock_of, mebibytes, span_of
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.00042, "0.42 ms"), (0.0317, "31.7 ms"), (60.8197, "60.8 s"), (126, "2.1 min"), (0.0, "0.00 ms")],
+    [
+        (0.00042, "0.42 ms"),
+        (0.0317, "31.7 ms"),
+        (60.8197, "60.8 s"),
+        (126, "2.1 min"),
+        (0.0, "0.00 ms"),
+    ],
 )
 def test_long_times_are_no_thousands_of_milliseconds(seconds: float, text: str) -> None:
     assert span_of(seconds) == text

@@ -24,7 +24,7 @@ from headwise.pocket import (
     sentences,
     texts,
 )
-from headwise.pocket.draw import Draw
+from headwise.pocket.random_draw import Draw
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +51,19 @@ def test_chance_is_the_same_on_every_machine() -> None:
 
 
 def test_sentences_do_not_depend_on_hash_seeds() -> None:
-    code = "from headwise.pocket import sentences; print([one.text('de') for one in sentences('unseen', 40)])"
+    code = (
+        "from headwise.pocket import sentences; "
+        "print([one.text('de') for one in sentences('unseen', 40)])"
+    )
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": salt, "PYTHONUTF8": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": salt,
+                "PYTHONUTF8": "1",
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
             capture_output=True,
             check=True,
         ).stdout
@@ -65,14 +73,18 @@ def test_sentences_do_not_depend_on_hash_seeds() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_no_text_is_in_two_splits(train: list[Sentence], held: dict[str, list[Sentence]], language: str) -> None:
+def test_no_text_is_in_two_splits(
+    train: list[Sentence], held: dict[str, list[Sentence]], language: str
+) -> None:
     texts = {"train": {one.text(language) for one in train}}
     texts.update({split: {one.text(language) for one in found} for split, found in held.items()})
     for first, second in permutations(SPLITS, 2):
         assert not texts[first] & texts[second]
 
 
-def test_held_out_combinations_are_only_in_unseen(train: list[Sentence], held: dict[str, list[Sentence]]) -> None:
+def test_held_out_combinations_are_only_in_unseen(
+    train: list[Sentence], held: dict[str, list[Sentence]]
+) -> None:
     seen = {pair for one in train + held["valid"] + held["test"] for pair in one.pairs}
     assert not any(held_out(pair) for pair in seen)
     for one in held["unseen"]:
@@ -82,7 +94,9 @@ def test_held_out_combinations_are_only_in_unseen(train: list[Sentence], held: d
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_unseen_has_no_unknown_words(train: list[Sentence], held: dict[str, list[Sentence]], language: str) -> None:
+def test_unseen_has_no_unknown_words(
+    train: list[Sentence], held: dict[str, list[Sentence]], language: str
+) -> None:
     counts = Counter(word for one in train for word in one.words(language))
     unseen = Counter(word for one in held["unseen"] for word in one.words(language))
     rare = sum(number for word, number in unseen.items() if counts[word] == 0)
@@ -126,7 +140,9 @@ def test_wrong_names_are_refused() -> None:
 @pytest.mark.parametrize("languages", [("en", "de"), ("zh", "en"), ("de",)])
 @pytest.mark.parametrize("split", ["train", "unseen"])
 def test_texts_are_those_of_the_sentences(split: str, languages: tuple[str, ...]) -> None:
-    expected = [tuple(one.text(language) for language in languages) for one in sentences(split, 41, seed=3)]
+    expected = [
+        tuple(one.text(language) for language in languages) for one in sentences(split, 41, seed=3)
+    ]
     assert list(texts(split, 41, languages, seed=3)) == expected
 
 

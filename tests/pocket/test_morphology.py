@@ -17,31 +17,45 @@ def words(phrase: NounPhrase, case: str) -> str:
 @pytest.mark.parametrize(
     ("concept", "determiner", "quality", "plural", "forms"),
     [
-        ("apple", "the", "red", False, "der rote Apfel, den roten Apfel, dem roten Apfel, des roten Apfels"),
-        ("apple", "a", "red", False, "ein roter Apfel, einen roten Apfel, einem roten Apfel, eines roten Apfels"),
-        ("cat", "this", "oldliving", False, "diese alte Katze, diese alte Katze, dieser alten Katze, dieser alten Katze"),
-        ("house", "my", "new", False, "mein neues Haus, mein neues Haus, meinem neuen Haus, meines neuen Hauses"),
-        ("boy", "the", "tall", False, "der große Junge, den großen Jungen, dem großen Jungen, des großen Jungen"),
+        ("apple", "the", "red", False, "der rote Apfel, den roten Apfel, dem roten Apfel, des "
+            "roten Apfels"),
+        ("apple", "a", "red", False, "ein roter Apfel, einen roten Apfel, einem roten Apfel, "
+            "eines roten Apfels"),
+        ("cat", "this", "oldliving", False, "diese alte Katze, diese alte Katze, dieser alten "
+            "Katze, dieser alten Katze"),
+        ("house", "my", "new", False, "mein neues Haus, mein neues Haus, meinem neuen Haus, "
+            "meines neuen Hauses"),
+        ("boy", "the", "tall", False, "der große Junge, den großen Jungen, dem großen Jungen, "
+            "des großen Jungen"),
         ("child", "the", None, True, "die Kinder, die Kinder, den Kindern, der Kinder"),
-        ("car", 3, "expensive", False, "drei teure Autos, drei teure Autos, drei teuren Autos, drei teurer Autos"),
-        ("tower", "the", "high", False, "der hohe Turm, den hohen Turm, dem hohen Turm, des hohen Turmes"),
+        ("car", 3, "expensive", False, "drei teure Autos, drei teure Autos, drei teuren Autos, "
+            "drei teurer Autos"),
+        ("tower", "the", "high", False, "der hohe Turm, den hohen Turm, dem hohen Turm, des "
+            "hohen Turmes"),
         ("neighbour", "the", None, False, "der Nachbar, den Nachbarn, dem Nachbarn, des Nachbarn"),
-        ("student", "a", None, False, "ein Student, einen Studenten, einem Studenten, eines Studenten"),
+        ("student", "a", None, False, "ein Student, einen Studenten, einem Studenten, eines "
+            "Studenten"),
         ("book", "many", "interesting", False,
-         "viele interessante Bücher, viele interessante Bücher, vielen interessanten Büchern, viele interessanter Bücher"),
+         "viele interessante Bücher, viele interessante Bücher, vielen interessanten Büchern, "
+         "viele interessanter Bücher"),
     ],
 )  # fmt: skip
 def test_german_noun_phrases(
     concept: str, determiner: str | int, quality: str | None, plural: bool, forms: str
 ) -> None:
-    phrase = NounPhrase("x", noun(concept), determiner, adjective(quality) if quality else None, plural=plural)
+    phrase = NounPhrase(
+        "x", noun(concept), determiner, adjective(quality) if quality else None, plural=plural
+    )
     assert [words(phrase, case) for case in "nad"] == forms.split(", ")[:3]
     if isinstance(determiner, str) and determiner != "many":
         assert words(phrase, "g") == forms.split(", ")[3]
 
 
 def test_german_definite_articles() -> None:
-    table = {gender: " ".join(german.determiner("der", gender, case) for case in "nadg") for gender in "mfnp"}
+    table = {
+        gender: " ".join(german.determiner("der", gender, case) for case in "nadg")
+        for gender in "mfnp"
+    }
     assert table == {
         "m": "der den dem des",
         "f": "die die der der",
@@ -62,8 +76,13 @@ def test_german_definite_articles() -> None:
         ("auf", "table", "a", "auf den Tisch"),
     ],
 )
-def test_german_prepositions_contract(preposition: str, concept: str, case: str, expected: str) -> None:
-    assert " ".join(token.word for token in prepositional("x", preposition, noun(concept), case)) == expected
+def test_german_prepositions_contract(
+    preposition: str, concept: str, case: str, expected: str
+) -> None:
+    assert (
+        " ".join(token.word for token in prepositional("x", preposition, noun(concept), case))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +104,10 @@ def test_german_prepositions_contract(preposition: str, concept: str, case: str,
     ],
 )
 def test_german_verbs(concept: str, form: str, agreement: int, expected: str) -> None:
-    assert " ".join(token.word for token in VerbPhrase("v", verb(concept), agreement).de(form)) == expected
+    assert (
+        " ".join(token.word for token in VerbPhrase("v", verb(concept), agreement).de(form))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(

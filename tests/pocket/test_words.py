@@ -6,7 +6,14 @@ from itertools import permutations
 
 import pytest
 
-from headwise.pocket import LANGUAGES, NOTES_EXAMPLES, Sentence, pronoun_words, pronouns_correct, sentences
+from headwise.pocket import (
+    LANGUAGES,
+    NOTES_EXAMPLES,
+    Sentence,
+    pronoun_words,
+    pronouns_correct,
+    sentences,
+)
 
 CONTENT = {"NOUN", "VERB", "ADJ", "PROPN", "NUM"}
 TAGS = {
@@ -41,11 +48,16 @@ def test_one_tag_per_word(sample: list[Sentence], language: str) -> None:
 
 
 @pytest.mark.parametrize(("source", "target"), list(permutations(LANGUAGES, 2)))
-def test_alignments_are_in_range_and_cover_content(sample: list[Sentence], source: str, target: str) -> None:
+def test_alignments_are_in_range_and_cover_content(
+    sample: list[Sentence], source: str, target: str
+) -> None:
     content = covered = 0
     for one in sample:
         pairs = one.alignment(source, target)
-        assert all(here < len(one.words(source)) and there < len(one.words(target)) for here, there in pairs)
+        assert all(
+            here < len(one.words(source)) and there < len(one.words(target))
+            for here, there in pairs
+        )
         assert {(there, here) for here, there in pairs} == set(one.alignment(target, source))
         aligned = {here for here, _ in pairs}
         for position, tag in enumerate(one.tags(source)):
@@ -75,8 +87,12 @@ def test_the_notes_examples_to_the_letter() -> None:
     assert wide.text("zh") == "那只动物没有过马路，因为它太宽了。"
 
 
-@pytest.mark.parametrize(("index", "antecedents"), [(0, ("animal", "动物", "Tier")), (1, ("street", "马路", "Straße"))])
-def test_the_notes_pronoun_points_to_its_antecedent(index: int, antecedents: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("index", "antecedents"), [(0, ("animal", "动物", "Tier")), (1, ("street", "马路", "Straße"))]
+)
+def test_the_notes_pronoun_points_to_its_antecedent(
+    index: int, antecedents: tuple[str, ...]
+) -> None:
     example = NOTES_EXAMPLES[index]
     for language, word in zip(LANGUAGES, antecedents, strict=True):
         ((pronoun, antecedent),) = example.pronouns(language)
@@ -120,12 +136,20 @@ def test_sentences_without_pronouns_are_not_judged(sample: list[Sentence]) -> No
     assert pronouns_correct(plain, "de", plain.text("de")) is None
     for one in sample:
         if one.pronouns("de"):
-            assert all(pronouns_correct(one, language, one.text(language)) for language in LANGUAGES)
+            assert all(
+                pronouns_correct(one, language, one.text(language)) for language in LANGUAGES
+            )
 
 
 def test_every_scene_has_a_right_answer(sample: list[Sentence]) -> None:
-    """In the it-scenes the two antecedents differ in German gender, so the pronoun gives the meaning away."""
-    scenes = [one for one in sample if one.pattern in ("it-crossing", "it-fitting", "it-lying", "it-eating")]
+    """In the it-scenes the two antecedents differ in German gender, so the pronoun gives the
+    meaning away.
+    """
+    scenes = [
+        one
+        for one in sample
+        if one.pattern in ("it-crossing", "it-fitting", "it-lying", "it-eating")
+    ]
     assert len(scenes) > 50
     for one in scenes:
         ((pronoun, antecedent),) = one.pronouns("de")
@@ -134,7 +158,11 @@ def test_every_scene_has_a_right_answer(sample: list[Sentence]) -> None:
 
 
 def test_words_spell_the_text() -> None:
-    """What aligns pieces with words relies on it: spaces aside, words and text are the same letters."""
+    """What aligns pieces with words relies on it: spaces aside, words and text are the same
+    letters.
+    """
     for one in sentences("train", 3000):
         for language in LANGUAGES:
-            assert "".join(one.words(language)) == "".join(one.text(language).split()), one.text(language)
+            assert "".join(one.words(language)) == "".join(one.text(language).split()), one.text(
+                language
+            )

@@ -12,7 +12,9 @@ TIME = 13
 def test_the_published_slopes() -> None:
     assert alibi_slopes(8).tolist() == [2.0**-power for power in range(1, 9)]
     torch.testing.assert_close(alibi_slopes(12)[:8], alibi_slopes(8))
-    assert alibi_slopes(12)[8:].tolist() == pytest.approx([0.7071, 0.3536, 0.1768, 0.0884], abs=1e-4)
+    assert alibi_slopes(12)[8:].tolist() == pytest.approx(
+        [0.7071, 0.3536, 0.1768, 0.0884], abs=1e-4
+    )
     assert alibi_slopes(1).tolist() == [2.0**-8]
 
 
@@ -20,9 +22,14 @@ def test_the_published_slopes() -> None:
 def test_blooms_bias_but_for_a_constant_of_the_row(num_heads: int) -> None:
     q = torch.zeros(1, num_heads, TIME, 4)
     ours = AlibiRelation(num_heads).bias(q, num_keys=TIME, offset=0).dense(TIME, TIME)[0]
-    theirs = build_alibi_tensor(torch.ones(1, TIME), num_heads, torch.float32)  # [head, 1, key]: slope · key
+    theirs = build_alibi_tensor(
+        torch.ones(1, TIME), num_heads, torch.float32
+    )  # [head, 1, key]: slope · key
     hidden = torch.ones(TIME, TIME).triu(1).bool()
-    one, other = (bias.masked_fill(hidden, -torch.inf).softmax(-1) for bias in (ours, theirs.expand(-1, TIME, -1)))
+    one, other = (
+        bias.masked_fill(hidden, -torch.inf).softmax(-1)
+        for bias in (ours, theirs.expand(-1, TIME, -1))
+    )
     torch.testing.assert_close(one, other)
 
 

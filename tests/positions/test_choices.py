@@ -10,7 +10,9 @@ from headwise.positions.sinusoidal import SinusoidalPositions, sinusoidal_table
 
 def test_builds_what_is_named() -> None:
     adapter = TypeAdapter(PositionSettings)
-    waves = build_positions(adapter.validate_python({"kind": "sinusoidal", "layout": "halves"}), dim=6)
+    waves = build_positions(
+        adapter.validate_python({"kind": "sinusoidal", "layout": "halves"}), dim=6
+    )
     assert isinstance(waves, SinusoidalPositions)
     assert waves.table[:5].equal(sinusoidal_table(5, 6, layout="halves"))
     learned = build_positions(adapter.validate_python({"kind": "learned", "max_length": 11}), dim=6)

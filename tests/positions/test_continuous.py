@@ -1,11 +1,12 @@
-"""The path: torchdiffeq's solvers, sinusoids as the solution of a linear equation, the order of the error, what is kept."""
+"""The path: torchdiffeq's solvers, sinusoids as the solution of a linear equation, the order of the
+error, what is kept."""
 
 import pytest
 import torch
 from torch import Tensor
 from torchdiffeq import odeint
 
-from headwise.blocks.initialization import initialize
+from headwise.initialization import initialize
 from headwise.positions.choices import Continuous, build_relations
 from headwise.positions.continuous import MAX_VALUE, ContinuousRelation, PathDynamics, solve_path
 from headwise.positions.sinusoidal import sinusoidal_table
@@ -56,7 +57,11 @@ def test_the_error_is_of_fourth_order_between_the_steps_too() -> None:
     errors = []
     for stride in (32, 16):
         path = solve_path(turning, start, length=64 * 64, delta=1 / 64, stride=stride)
-        angles = torch.arange(64 * 64, dtype=torch.float64)[:, None] / 64 * 10000.0 ** (-torch.arange(0, DIM, 2) / DIM)
+        angles = (
+            torch.arange(64 * 64, dtype=torch.float64)[:, None]
+            / 64
+            * 10000.0 ** (-torch.arange(0, DIM, 2) / DIM)
+        )
         errors.append((path[:, 0::2] - angles.sin()).abs().max().item())
     assert errors[0] / errors[1] == pytest.approx(16, rel=0.3)
 
@@ -92,34 +97,47 @@ def test_weights_made_for_inference_alone_have_a_path_too(generator: torch.Gener
         torch.testing.assert_close(placed[0][0].transpose(0, 1).flatten(1), path[:, 0])
 
 
-def test_the_path_is_that_of_the_weights_now_whatever_stands_at_their_address(generator: torch.Generator) -> None:
-    """New weights are often put where the old ones were freed, and have been changed as often: that is, never."""
+def test_the_path_is_that_of_the_weights_now_whatever_stands_at_their_address(
+    generator: torch.Generator,
+) -> None:
+    """New weights are often put where the old ones were freed, and have been changed as often: that
+    is, never."""
     relation = make(generator).eval()
     heads = torch.zeros(1, 2, 5, 3, dtype=torch.float64)
     for number in range(20):
-        relation.start = torch.nn.Parameter(torch.full((3, DIM), float(number), dtype=torch.float64))
+        relation.start = torch.nn.Parameter(
+            torch.full((3, DIM), float(number), dtype=torch.float64)
+        )
         with torch.no_grad():
-            placed = relation.place(heads, heads, heads, torch.zeros(1, 5, dtype=torch.long), length=5)
+            placed = relation.place(
+                heads, heads, heads, torch.zeros(1, 5, dtype=torch.long), length=5
+            )
         assert placed[0].eq(number).all()
 
 
-def test_a_change_that_torch_does_not_count_is_seen_after_the_next_eval(generator: torch.Generator) -> None:
+def test_a_change_that_torch_does_not_count_is_seen_after_the_next_eval(
+    generator: torch.Generator,
+) -> None:
     relation = make(generator).eval()
     heads = torch.zeros(1, 2, 5, 3, dtype=torch.float64)
     for number in (1.0, 2.0):
         relation.start.data.fill_(number)  # as a recorded update writes it
         relation.train().eval()
         with torch.no_grad():
-            placed = relation.place(heads, heads, heads, torch.zeros(1, 5, dtype=torch.long), length=5)
+            placed = relation.place(
+                heads, heads, heads, torch.zeros(1, 5, dtype=torch.long), length=5
+            )
         assert placed[0].eq(number).all()
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.01, 0.5, 1.0])
-def test_a_model_begins_with_a_path_of_zeros_at_every_length(delta: float, generator: torch.Generator) -> None:
+def test_a_model_begins_with_a_path_of_zeros_at_every_length(
+    delta: float, generator: torch.Generator
+) -> None:
     settings = Continuous(delta=delta, stride=16)
     relation = build_relations(settings, num_layers=1, dim=32, num_heads=4, is_causal=True)[0]
     assert isinstance(relation, ContinuousRelation)
-    initialize(torch.nn.ModuleDict({"layer": torch.nn.ModuleDict({"relation": relation})}), generator)
+    initialize(relation, generator)
     path = solve_path(relation.dynamics, relation.start, length=4096, delta=delta, stride=16)
     assert path.eq(0).all()
     # And yet it learns: every weight of the outer layer hears of places far away.
@@ -144,7 +162,8 @@ def test_no_weights_make_a_path_that_is_no_number(
 
 
 def test_a_gradient_stays_a_number_where_the_path_does_not_leave_zero() -> None:
-    """h(p) = 10 p from p = 0: the path is zero, and each step of 16 multiplies its gradient by some 10⁷."""
+    """h(p) = 10 p from p = 0: the path is zero, and each step of 16 multiplies its gradient by some
+    10⁷."""
     dynamics, start = PathDynamics(DIM), torch.zeros(3, DIM, requires_grad=True)
     with torch.no_grad():
         for layer in (dynamics.widen, dynamics.narrow):

@@ -1,4 +1,5 @@
-"""What every kind that speaks to attention owes: steps equal the whole, packed sentences stay themselves, any length is read."""
+"""What every kind that speaks to attention owes: steps equal the whole, packed sentences stay
+themselves, any length is read."""
 
 import pytest
 import torch
@@ -10,7 +11,12 @@ from headwise.attention.choices import Full, Fused, build_attention
 from headwise.attention.masks import causal, everything, segments
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.errors import UsageError
-from headwise.positions.choices import PositionSettings, build_positions, build_relations
+from headwise.positions.choices import (
+    PositionSettings,
+    build_positions,
+    build_relations,
+    check_relation,
+)
 from headwise.randomness import torch_generator
 
 DIM, HEADS, ROWS, TIME = 12, 3, 2, 11
@@ -28,8 +34,12 @@ BY_DISTANCE = sorted(KINDS.keys() - {"continuous"})
 
 
 def relations(name: str, *, num_layers: int = 1, is_causal: bool = True) -> list[Relation]:
-    settings = TypeAdapter(PositionSettings).validate_python({"kind": name.split()[0]} | KINDS[name])
-    found = build_relations(settings, num_layers=num_layers, dim=DIM, num_heads=HEADS, is_causal=is_causal)
+    settings = TypeAdapter(PositionSettings).validate_python(
+        {"kind": name.split()[0]} | KINDS[name]
+    )
+    found = build_relations(
+        settings, num_layers=num_layers, dim=DIM, num_heads=HEADS, is_causal=is_causal
+    )
     return [relation for relation in found if relation is not None]
 
 
@@ -114,11 +124,14 @@ def test_the_fused_kernel_agrees_or_refuses(name: str) -> None:
     (relation,) = relations(name)
     if name == "relative":
         with pytest.raises(
-            UsageError, match=r"relative adds to the values.*attention.kind=fused.*position.values=false"
+            UsageError,
+            match=r"relative adds to the values.*attention.kind=fused.*position.values=false",
         ):
-            build_attention(Fused(), dim=DIM, num_heads=HEADS, dropout_rate=0.0, role="decoder", relation=relation)
+            check_relation(Fused(), relation)
         return
-    fused = build_attention(Fused(), dim=DIM, num_heads=HEADS, dropout_rate=0.0, role="decoder", relation=relation)
+    fused = build_attention(
+        Fused(), dim=DIM, num_heads=HEADS, dropout_rate=0.0, role="decoder", relation=relation
+    )
     full, x = attention(name), draw(ROWS, TIME, DIM)
     fused.double().load_state_dict(full.state_dict())
     torch.testing.assert_close(fused(x, x, causal()), full(x, x, causal()))
@@ -139,5 +152,7 @@ def test_a_stack_shares_what_it_should(name: str) -> None:
 
 def test_nothing_is_added_to_embeddings_except_by_those_that_say_so() -> None:
     for name in KINDS:
-        settings = TypeAdapter(PositionSettings).validate_python({"kind": name.split()[0]} | KINDS[name])
+        settings = TypeAdapter(PositionSettings).validate_python(
+            {"kind": name.split()[0]} | KINDS[name]
+        )
         assert (build_positions(settings, dim=DIM) is not None) == (name == "continuous")

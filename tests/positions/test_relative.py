@@ -1,11 +1,12 @@
-"""Vectors of distances: the formulas written out with a [query, key, dim] table, gradients included."""
+"""Vectors of distances: the formulas written out with a [query, key, dim] table, gradients
+included."""
 
 import math
 
 import pytest
 import torch
 
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import causal
 from headwise.positions.relative import RelativeRelation
 
@@ -13,7 +14,9 @@ HEADS, HEAD_DIM, LIMIT = 3, 5, 2
 
 
 @pytest.mark.parametrize(("num_queries", "offset"), [(7, 0), (3, 4), (1, 6)])
-def test_the_formulas_written_out(num_queries: int, offset: int, generator: torch.Generator) -> None:
+def test_the_formulas_written_out(
+    num_queries: int, offset: int, generator: torch.Generator
+) -> None:
     num_keys = num_queries + offset
     relation = RelativeRelation(HEAD_DIM, limit=LIMIT, values=True).double()
     assert relation.distance_values is not None
@@ -21,10 +24,14 @@ def test_the_formulas_written_out(num_queries: int, offset: int, generator: torc
         for parameter in relation.parameters():
             parameter.normal_(generator=generator)
     q, k, v = (
-        torch.randn(2, HEADS, time, HEAD_DIM, generator=generator, dtype=torch.float64).requires_grad_()
+        torch.randn(
+            2, HEADS, time, HEAD_DIM, generator=generator, dtype=torch.float64
+        ).requires_grad_()
         for time in (num_queries, num_keys, num_keys)
     )
-    given = FullAttention()(q, k, v, causal(offset), bias=relation.bias(q, num_keys=num_keys, offset=offset))
+    given = FullAttention()(
+        q, k, v, causal(offset), bias=relation.bias(q, num_keys=num_keys, offset=offset)
+    )
     distance = torch.arange(num_keys) - torch.arange(num_queries)[:, None] - offset
     by_pair = [table[distance.clamp(-LIMIT, LIMIT) + LIMIT] for table in relation.parameters()]
     keys, values = (x[:, :, None] + table for x, table in zip((k, v), by_pair, strict=True))
@@ -33,6 +40,9 @@ def test_the_formulas_written_out(num_queries: int, offset: int, generator: torc
     expected = (weights[..., None] * values).sum(3)
     torch.testing.assert_close(given, expected)
     leaves = [q, k, v, *relation.parameters()]
-    results = [torch.autograd.grad(output.square().sum(), leaves, retain_graph=True) for output in (given, expected)]
+    results = [
+        torch.autograd.grad(output.square().sum(), leaves, retain_graph=True)
+        for output in (given, expected)
+    ]
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)

@@ -29,7 +29,9 @@ def test_a_step_is_the_same_rotation_everywhere(step: int) -> None:
     table = sinusoidal_table(97, DIM).double()
     for i in range(DIM // 2):
         angle = step / 10000 ** (2 * i / DIM)
-        turn = torch.tensor([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]]).double()
+        turn = torch.tensor(
+            [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]]
+        ).double()
         pair = table[:, 2 * i : 2 * i + 2]
         torch.testing.assert_close(pair[:-step] @ turn.T, pair[step:], atol=1e-6, rtol=0)
 

@@ -1,4 +1,5 @@
-"""Transformer-XL's score: the formula pair by pair, and a memory that equals one longer sequence."""
+"""Transformer-XL's score: the formula pair by pair, and a memory that equals one longer
+sequence."""
 
 import math
 
@@ -21,11 +22,17 @@ def make(generator: torch.Generator) -> TransformerXLRelation:
 
 
 @pytest.mark.parametrize(("num_queries", "offset"), [(5, 0), (3, 4), (1, 0), (1, 6)])
-def test_the_formula_pair_by_pair(num_queries: int, offset: int, generator: torch.Generator) -> None:
+def test_the_formula_pair_by_pair(
+    num_queries: int, offset: int, generator: torch.Generator
+) -> None:
     relation, num_keys = make(generator), num_queries + offset
-    raw = torch.randn(2, HEADS, num_queries, HEAD_DIM, generator=generator, dtype=torch.float64).requires_grad_()
+    raw = torch.randn(
+        2, HEADS, num_queries, HEAD_DIM, generator=generator, dtype=torch.float64
+    ).requires_grad_()
     k = torch.randn(2, HEADS, num_keys, HEAD_DIM, generator=generator, dtype=torch.float64)
-    q, _, _ = relation.place(raw, raw, raw, torch.zeros(2, num_queries, dtype=torch.long), length=num_keys)
+    q, _, _ = relation.place(
+        raw, raw, raw, torch.zeros(2, num_queries, dtype=torch.long), length=num_keys
+    )
     bias = relation.bias(q, num_keys=num_keys, offset=offset)
     given = q @ k.transpose(-1, -2) / math.sqrt(HEAD_DIM) + bias
     expected = torch.zeros_like(given)
@@ -38,7 +45,10 @@ def test_the_formula_pair_by_pair(num_queries: int, offset: int, generator: torc
             expected[:, :, i, j] = pair / math.sqrt(HEAD_DIM)
     torch.testing.assert_close(given, expected)
     leaves = [raw, *relation.parameters()]
-    results = [torch.autograd.grad(scores.square().sum(), leaves, retain_graph=True) for scores in (given, expected)]
+    results = [
+        torch.autograd.grad(scores.square().sum(), leaves, retain_graph=True)
+        for scores in (given, expected)
+    ]
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)
 

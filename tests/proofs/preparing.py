@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from headwise.data import preparation
-from headwise.data.choices import DataSettings
-from headwise.data.corpora import Pair
-from headwise.data.filtering import FilterSettings
+from headwise.data.pairs import preparation
+from headwise.data.pairs.choices import DataSettings
+from headwise.data.pairs.filtering import FilterSettings
+from headwise.data.pairs.parallel_files import Pair
 from headwise.text.choices import SentencePieceSettings
 from tests.proofs.streaming import high_water
 
@@ -42,7 +42,10 @@ def main(directory: Path, count: int, *, keep: bool) -> None:
 
         preparation.cut_blocks = hoard
     data = DataSettings(
-        source="en", target="de", train=[str(directory / "text")], filter=FilterSettings(max_ratio=None)
+        source="en",
+        target="de",
+        train=[str(directory / "text")],
+        filter=FilterSettings(max_ratio=None),
     )
     text, marks = SentencePieceSettings(size=300, sample=2000), list[int]()
     prepared = preparation.prepare_data(

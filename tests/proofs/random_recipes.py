@@ -21,7 +21,8 @@ import numpy as np
 from headwise.cli.main import main
 from headwise.errors import SettingsError
 from headwise.randomness import numpy_generator
-from headwise.tasks.recipe import TASKS, check_recipe
+from headwise.tasks.recipe import check_recipe
+from headwise.tasks.table import task_words
 
 Schema = Mapping[str, Any]
 LARGE = 16
@@ -95,8 +96,12 @@ def known_values(files: Files, task: str) -> dict[str, tuple[Any, ...]]:
         "model.start_from": (None,),
         "model.vectors": (None,),
         **dict.fromkeys(("model.dim", "model.hidden"), (8, 8, 16, 12, 6, 2)),
-        **dict.fromkeys((f"model.{stack}heads" for stack in ("", "encoder.", "decoder.")), (1, 2, 2, 2, 3)),
-        **dict.fromkeys((f"model.{stack}layers" for stack in ("", "encoder.", "decoder.")), (1, 1, 2, 0)),
+        **dict.fromkeys(
+            (f"model.{stack}heads" for stack in ("", "encoder.", "decoder.")), (1, 2, 2, 2, 3)
+        ),
+        **dict.fromkeys(
+            (f"model.{stack}layers" for stack in ("", "encoder.", "decoder.")), (1, 1, 2, 0)
+        ),
         "evaluation.validation_sentences": (0, 0, 3),
         "training.steps": (1, 2),
         "training.epochs": (1, 2),
@@ -104,7 +109,18 @@ def known_values(files: Files, task: str) -> dict[str, tuple[Any, ...]]:
         "training.batch_tokens": (64, 200),
         "training.device": ("cpu", "auto"),
         "training.compile": ("auto", "off"),
-        "training.freeze": ([], [], [], [], [], [], ["encoder.*"], ["layers 0-0"], ["*.bias"], ["nothing.*"]),
+        "training.freeze": (
+            [],
+            [],
+            [],
+            [],
+            [],
+            [],
+            ["encoder.*"],
+            ["layers 0-0"],
+            ["*.bias"],
+            ["nothing.*"],
+        ),
         "training.cuda_graphs": ("auto", "off", "on"),
         "training.time_limit": (None, 100.0),
         "training.average": (None, None, {"every": 1}),
@@ -115,13 +131,17 @@ def known_values(files: Files, task: str) -> dict[str, tuple[Any, ...]]:
 def draw_recipe(number: int, files: Files) -> dict[str, Any]:
     """Section by section; of some draws of each the first that goes with the sections before it, so that many can be trained."""
     generator = numpy_generator("random recipes", number)
-    shares = np.array([WEIGHTS.get(task, 1) for task in TASKS], dtype=float)
-    task = TASKS[int(generator.choice(len(TASKS), p=shares / shares.sum()))]
+    shares = np.array([WEIGHTS.get(task, 1) for task in task_words()], dtype=float)
+    task = task_words()[int(generator.choice(len(task_words()), p=shares / shares.sum()))]
     schema = schema_of(task)
     drawing = Drawing(generator, schema.get("$defs", {}), known_values(files, task))
     recipe: dict[str, Any] = {}
     for name in sorted(schema["properties"], key=lambda name: (name not in FIRST, name)):
-        if name == "training" and recipe["model"].get("kind") == "ngram" and generator.random() < 0.8:
+        if (
+            name == "training"
+            and recipe["model"].get("kind") == "ngram"
+            and generator.random() < 0.8
+        ):
             continue  # n-grams take nothing from it, and say so
         for _ in range(DRAWS):
             recipe[name] = drawing.draw(schema["properties"][name], name)
@@ -165,14 +185,18 @@ class Drawing:
             case "null":
                 return None
             case "string":
-                return self.one_of(next((words for end, words in WORDS.items() if path.endswith(end)), ("word",)))
+                return self.one_of(
+                    next((words for end, words in WORDS.items() if path.endswith(end)), ("word",))
+                )
         raise AssertionError(f"{path}: the generator knows no {schema}")
 
     def draw_parts(self, schema: Schema, path: str) -> dict[str, Any]:
         parts = {}
         for name, part in schema.get("properties", {}).items():
             inner = f"{path}.{name}".lstrip(".")
-            is_needed = not path or name in ("kind", *schema.get("required", ())) or self.is_known(inner)
+            is_needed = (
+                not path or name in ("kind", *schema.get("required", ())) or self.is_known(inner)
+            )
             share = CHOICE_SHARE if "oneOf" in part else SHARE
             if is_needed or is_large(part) or self.generator.random() < share:
                 parts[name] = self.draw(part, inner)
@@ -183,7 +207,10 @@ class Drawing:
             return [self.draw(item, path) for item in schema["prefixItems"]]
         least = schema.get("minItems", 0)
         most = min(schema.get("maxItems", least + 2), least + 2)
-        return [self.draw(schema["items"], path) for _ in range(self.generator.integers(least, most + 1))]
+        return [
+            self.draw(schema["items"], path)
+            for _ in range(self.generator.integers(least, most + 1))
+        ]
 
     def draw_integer(self, schema: Schema) -> int:
         step = schema.get("multipleOf", 1)
@@ -199,7 +226,9 @@ class Drawing:
         bounds = [schema[bound] for bound in ("minimum", "maximum") if bound in schema]
         near = low + (high - low) * 10.0 ** self.generator.uniform(-6, -1)
         default = schema.get("default")
-        return float(self.one_of([inside, near, near, *bounds, *([] if default is None else [default] * 2)]))
+        return float(
+            self.one_of([inside, near, near, *bounds, *([] if default is None else [default] * 2)])
+        )
 
     def is_known(self, path: str) -> bool:
         return any(f"{known}.".startswith(f"{path}.") for known in self.known)

@@ -45,20 +45,34 @@ def write_files(directory: Path) -> Files:
     """A dozen lines of each form."""
     lines = [(f"{en} {number}", f"{de} {number}") for number in range(2) for en, de in SENTENCES]
     english = [en for en, _ in lines]
-    found = Files(*(directory / name for name in ("pairs", "text.txt", "classes.tsv", "tags.conllu", "senses.tsv")))
+    found = Files(
+        *(
+            directory / name
+            for name in ("pairs", "text.txt", "classes.tsv", "tags.conllu", "senses.tsv")
+        )
+    )
     for language, texts in (("en", english), ("de", [de for _, de in lines])):
         (directory / f"pairs.{language}").write_text("\n".join(texts) + "\n", encoding="utf-8")
     found.text.write_text("\n".join(english) + "\n", encoding="utf-8")
-    found.classes.write_text("".join(f"{text}\t{len(text) % 3}\n" for text in english), encoding="utf-8")
+    found.classes.write_text(
+        "".join(f"{text}\t{len(text) % 3}\n" for text in english), encoding="utf-8"
+    )
     found.tags.write_text("\n".join(map(_tag, english)) + "\n", encoding="utf-8")
-    senses = ["dog\tanimal\t2\tthe old dog sleeps .", "dog\tsausage\t2\ta hot dog .", "dog\tanimal\t1\ta dog sees it ."]
+    senses = [
+        "dog\tanimal\t2\tthe old dog sleeps .",
+        "dog\tsausage\t2\ta hot dog .",
+        "dog\tanimal\t1\ta dog sees it .",
+    ]
     found.senses.write_text("\n".join(senses * 4) + "\n", encoding="utf-8")
     return found
 
 
 def _tag(text: str) -> str:
     """A sentence of CoNLL-U; the tag of a word follows from its length."""
-    rows = [[str(number), word, word, f"T{len(word) % 3}", *"______"] for number, word in enumerate(text.split(), 1)]
+    rows = [
+        [str(number), word, word, f"T{len(word) % 3}", *"______"]
+        for number, word in enumerate(text.split(), 1)
+    ]
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
@@ -99,7 +113,14 @@ def questions(task: str, recipe: dict[str, Any], model: Path, files: Files) -> l
             attends = recipe["model"].get("attention", {}).get("kind") != "none"
             maps = ["--attention", str(model.parent / "maps.json")] if attends else []
             # The recipe's own search, and one that no phrase or length of the recipe stands in the way of.
-            plain = ["kind=beam", "size=2", "forbidden=[]", "required=[]", "prefix=''", "min_length=0"]
+            plain = [
+                "kind=beam",
+                "size=2",
+                "forbidden=[]",
+                "required=[]",
+                "prefix=''",
+                "min_length=0",
+            ]
             described = ["describe", str(model), "--json"]
             return [
                 *always,
@@ -110,11 +131,23 @@ def questions(task: str, recipe: dict[str, Any], model: Path, files: Files) -> l
         case "language_modeling":
             asked = [["score", *use, text, "a cat"], ["predict", *use, "the dog ____"]]
             is_counted = recipe["model"].get("kind", "ngram") == "ngram"
-            return [*always, *asked, *([] if is_counted else [["generate", *use, "the dog", "--length", "5"]])]
+            return [
+                *always,
+                *asked,
+                *([] if is_counted else [["generate", *use, "the dog", "--length", "5"]]),
+            ]
         case "classification":
-            return [*always, ["classify", *use, text, "xyzzy"], ["classify", *use, "--measure", str(files.classes)]]
+            return [
+                *always,
+                ["classify", *use, text, "xyzzy"],
+                ["classify", *use, "--measure", str(files.classes)],
+            ]
         case "tagging":
-            return [*always, ["tag", *use, text, "xyzzy"], ["tag", *use, "--measure", str(files.tags)]]
+            return [
+                *always,
+                ["tag", *use, text, "xyzzy"],
+                ["tag", *use, "--measure", str(files.tags)],
+            ]
         case "masked_language":
             return [*always, ["predict", *use, "the ____"], senses(use, files)]
         case "bidirectional_language":
@@ -130,7 +163,16 @@ def _words(model: Path) -> list[str]:
 
 
 def senses(use: Sequence[str], files: Files) -> list[str]:
-    return ["senses", *use, "--word", "dog", "--train", str(files.senses), "--test", str(files.senses)]
+    return [
+        "senses",
+        *use,
+        "--word",
+        "dog",
+        "--train",
+        str(files.senses),
+        "--test",
+        str(files.senses),
+    ]
 
 
 def use_recipe(recipe: dict[str, Any], files: Files, directory: Path) -> tuple[bool, str | None]:

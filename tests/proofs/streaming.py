@@ -13,9 +13,9 @@ from pathlib import Path
 
 import torch
 
-from headwise.decoding.constraints import Batching
-from headwise.decoding.greedy import GreedySettings
-from headwise.tasks.translator import Translator
+from headwise.decoding.generation_settings import Batching
+from headwise.decoding.search.greedy import GreedySettings
+from headwise.tasks.translation.translator import Translator
 
 WORDS = ("ab", "cde", "fghi", "jklmn", "opqrst")
 
@@ -32,7 +32,11 @@ def high_water() -> int:
     that started this one, so a large test runner hides a small leak."""
     status = Path("/proc/self/status")
     if status.exists():
-        line = next(line for line in status.read_text(encoding="utf-8").splitlines() if line.startswith("VmHWM:"))
+        line = next(
+            line
+            for line in status.read_text(encoding="utf-8").splitlines()
+            if line.startswith("VmHWM:")
+        )
         return int(line.split()[1])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

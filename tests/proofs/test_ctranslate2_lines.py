@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from headwise.exporting.ctranslate2_export import export_translator
 from headwise.pocket import sentences
-from headwise.tasks.bundle import load_bundle
-from headwise.tasks.ctranslate2_export import export_translator
-from headwise.tasks.translator import Translator
-from tests.tasks.test_ctranslate2_export import read_code
+from headwise.tasks.translation.bundle import load_translator_bundle
+from headwise.tasks.translation.translator import Translator
+from tests.exporting.test_ctranslate2_export import read_code
 from tests.tasks.tiny import train_tiny
 
 LIMIT = "max_length={factor: 2.0, extra: 20, limit: 512}"
@@ -36,16 +36,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read_lines() -> list[str]:
     """Six hundred of the model's language, two hundred of each of the others."""
     test = list(sentences("test", 600))
-    return [one.text("en") for one in test] + [one.text(other) for other in ("de", "zh") for one in test[:200]]
+    return [one.text("en") for one in test] + [
+        one.text(other) for other in ("de", "zh") for one in test[:200]
+    ]
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("search", [["kind=greedy"], ["kind=beam", "size=4", "stop=filled"]], ids=["greedy", "beam"])
-def test_a_thousand_lines(run: Path, search: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "search", [["kind=greedy"], ["kind=beam", "size=4", "stop=filled"]], ids=["greedy", "beam"]
+)
+def test_a_thousand_lines(
+    run: Path, search: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     translator = Translator.load(run, precision="fp32")
     decoding = translator.settings([*search, LIMIT])
     recipe = translator.recipe.model_copy(update={"decoding": decoding})
-    export_translator(replace(load_bundle(run), recipe=recipe), tmp_path / "there")
+    export_translator(replace(load_translator_bundle(run), recipe=recipe), tmp_path / "there")
     lines = read_lines()
     here = translator(lines, decoding)
     monkeypatch.chdir(tmp_path / "there")
@@ -54,5 +60,7 @@ def test_a_thousand_lines(run: Path, search: list[str], tmp_path: Path, monkeypa
     same = [one.text == text for one, text in zip(here, names["translate"](lines), strict=True)]
     limits = [names["longest"](translator.encode(line)) for line in lines]
     lengths = [len(translator.tokenizers.target.encode(one.text)) for one in here]
-    assert sum(length >= limit - 2 for length, limit in zip(lengths, limits, strict=True)) > 50, "few ran away"
+    assert sum(length >= limit - 2 for length, limit in zip(lengths, limits, strict=True)) > 50, (
+        "few ran away"
+    )
     assert sum(same) == len(lines) == 1000

@@ -22,7 +22,13 @@ def grows_within_bounds(directory: Path, count: int, *extra: str) -> bool:
     """Whether memory grew from the first block to the end by no more than the hashes."""
     directory.mkdir()
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "proofs" / "preparing.py"), str(directory), str(count), *extra],
+        [
+            sys.executable,
+            str(ROOT / "tests" / "proofs" / "preparing.py"),
+            str(directory),
+            str(count),
+            *extra,
+        ],
         env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
         capture_output=True,
         encoding="utf-8",
@@ -39,4 +45,6 @@ def test_a_hundred_thousand_pairs_take_little_more_than_the_first_block(tmp_path
 @pytest.mark.prove
 def test_two_million_pairs_take_what_their_hashes_take(tmp_path: Path) -> None:
     assert grows_within_bounds(tmp_path / "made", 2_000_000)
-    assert not grows_within_bounds(tmp_path / "kept", 200_000, "keep"), "a leak of the pairs would be seen"
+    assert not grows_within_bounds(tmp_path / "kept", 200_000, "keep"), (
+        "a leak of the pairs would be seen"
+    )

@@ -14,8 +14,8 @@ import pytest
 from headwise.models.choices import build_model
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
-from headwise.tasks.bundle import save_bundle
-from headwise.tasks.recipe import Recipe
+from headwise.tasks.translation.bundle import save_translator_bundle
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import learn_tokenizers
 from tests.proofs.streaming import WORDS, sentences
 
@@ -29,7 +29,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A translator of five words with random weights: what it says is of no interest."""
     stack = {"layers": 1, "heads": 1}
     recipe = check_settings(
-        Recipe,
+        TranslationRecipe,
         {
             "data": {"source": "en", "target": "de", "train": "pocket:train"},
             "text": {"kind": "words", "shared": True},
@@ -38,16 +38,25 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     tokenizers = learn_tokenizers(recipe.text, WORDS, WORDS)
     size = tokenizers.source.size
-    model = build_model(recipe.model, source_size=size, target_size=size, generator=torch_generator("memory"))
+    model = build_model(
+        recipe.model, source_size=size, target_size=size, generator=torch_generator("memory")
+    )
     directory = tmp_path_factory.mktemp("memory") / "model"
-    save_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
+    save_translator_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
     return directory
 
 
 def measure(bundle: Path, count: int, *extra: str) -> tuple[int, int]:
     """High-water marks in KiB: after the first window and at the end."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "proofs" / "streaming.py"), str(bundle), str(count), str(WINDOW), *extra],
+        [
+            sys.executable,
+            str(ROOT / "tests" / "proofs" / "streaming.py"),
+            str(bundle),
+            str(count),
+            str(WINDOW),
+            *extra,
+        ],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         encoding="utf-8",
@@ -69,7 +78,9 @@ def test_eight_times_the_sentences_take_the_same_memory(bundle: Path) -> None:
     assert short[1] / short[0] - 1 < MAX_GROWTH
     assert long[1] / short[1] - 1 < MAX_GROWTH
     kept = measure(bundle, 8 * count, "keep")
-    assert kept[1] / short[1] - 1 > 2 * MAX_GROWTH, "a leak of one translation a sentence would be seen"
+    assert kept[1] / short[1] - 1 > 2 * MAX_GROWTH, (
+        "a leak of one translation a sentence would be seen"
+    )
 
 
 def test_the_stream_is_made_as_it_is_read() -> None:

@@ -16,8 +16,24 @@ import pytest
 from tests.tasks.tiny import OVERRIDES
 
 ROOT = Path(__file__).resolve().parents[2]
-LENGTH = ["training.steps=40", "training.checkpoint_every=10", "training.log_every=1", "training.validate_every=20"]
-TRAIN = ["-m", "--", "headwise", "train", "pocket", *OVERRIDES, *LENGTH, "data.test=null", "--resume", "--run"]
+LENGTH = [
+    "training.steps=40",
+    "training.checkpoint_every=10",
+    "training.log_every=1",
+    "training.validate_every=20",
+]
+TRAIN = [
+    "-m",
+    "--",
+    "headwise",
+    "train",
+    "pocket",
+    *OVERRIDES,
+    *LENGTH,
+    "data.test=null",
+    "--resume",
+    "--run",
+]
 ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
@@ -30,7 +46,12 @@ def torchrun(*words: str, before: tuple[str, ...] = (), **variables: str) -> sub
     command = [*before, sys.executable, "-m", "torch.distributed.run", *words]
     environment = {**ENVIRONMENT, **variables}
     return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -48,7 +69,9 @@ def losses(run: Path) -> list[float]:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("alone") / "run"
-    subprocess.run([sys.executable, *TRAIN[:1], *TRAIN[2:], str(run)], env=ENVIRONMENT, check=True, timeout=300)
+    subprocess.run(
+        [sys.executable, *TRAIN[:1], *TRAIN[2:], str(run)], env=ENVIRONMENT, check=True, timeout=300
+    )
     return run
 
 
@@ -56,8 +79,12 @@ def weights(run: Path) -> bytes:
     return (run / "model/weights.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize(("count", "changes"), [(2, []), (4, []), (2, ["training.parallel.kind=sharded"])])
-def test_torchrun_learns_what_one_process_learns(alone: Path, tmp_path: Path, count: int, changes: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("count", "changes"), [(2, []), (4, []), (2, ["training.parallel.kind=sharded"])]
+)
+def test_torchrun_learns_what_one_process_learns(
+    alone: Path, tmp_path: Path, count: int, changes: list[str]
+) -> None:
     process = torchrun(f"--nproc-per-node={count}", *TRAIN, str(tmp_path / "run"), *changes)
     said, _ = process.communicate(timeout=300)
     assert process.returncode == 0, said
@@ -71,7 +98,9 @@ def workers_of(process: subprocess.Popen[str]) -> dict[str, int]:
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             status = (path.parent / "stat").read_text().rpartition(")")[2].split()
-            entries = dict(e.partition("=")[::2] for e in path.read_text(errors="replace").split("\0"))
+            entries = dict(
+                e.partition("=")[::2] for e in path.read_text(errors="replace").split("\0")
+            )
         except OSError:
             continue
         if int(status[1]) == process.pid and "RANK" in entries:
@@ -103,7 +132,12 @@ def test_a_run_that_is_disturbed_ends_soon_and_goes_on(
     said, _ = process.communicate(timeout=120)
     assert time.monotonic() - began < 60
     assert process.returncode != 0
-    assert said.count(f"headwise: error: {'another process' if number == signal.SIGKILL else 'stopped'}") == 1, said
+    assert (
+        said.count(
+            f"headwise: error: {'another process' if number == signal.SIGKILL else 'stopped'}"
+        )
+        == 1
+    ), said
     assert message in said
     run_whole(words, run)
     assert weights(run) == weights(tmp_path / "undisturbed")
@@ -170,8 +204,12 @@ def start_machines(machines: Any, run: Path, *changes: str) -> list[subprocess.P
     ]
 
 
-@pytest.mark.parametrize("changes", [[], ["training.parallel.kind=sharded"]], ids=["replicated", "sharded"])
-def test_two_machines_learn_what_one_learns(alone: Path, machines: Any, tmp_path: Path, changes: list[str]) -> None:
+@pytest.mark.parametrize(
+    "changes", [[], ["training.parallel.kind=sharded"]], ids=["replicated", "sharded"]
+)
+def test_two_machines_learn_what_one_learns(
+    alone: Path, machines: Any, tmp_path: Path, changes: list[str]
+) -> None:
     started = start_machines(machines, tmp_path / "run", *changes)
     said = [process.communicate(timeout=300)[0] for process in started]
     assert [process.returncode for process in started] == [0, 0], "\n".join(said)

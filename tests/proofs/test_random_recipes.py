@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from headwise.tasks.recipe import TASKS
+from headwise.tasks.table import task_words
 from tests.proofs.random_recipes import draw_recipe, schema_of
 from tests.proofs.recipe_use import use_recipe, write_files
 
@@ -37,7 +37,9 @@ def try_recipes(numbers: range, directory: Path) -> tuple[int, list[str]]:
 def test_a_few(tmp_path: Path) -> None:
     num_accepted, faults = try_recipes(range(FEW), tmp_path)
     assert not faults, "\n".join(faults[:MAX_SHOWN])
-    assert num_accepted > FEW // 5, "nearly all are refused: the generator draws nothing that can be built"
+    assert num_accepted > FEW // 5, (
+        "nearly all are refused: the generator draws nothing that can be built"
+    )
 
 
 @pytest.mark.prove
@@ -53,9 +55,10 @@ def test_every_kind_of_every_choice_is_drawn(tmp_path: Path) -> None:
     files = write_files(tmp_path)
     expected = {
         definition["properties"]["kind"]["const"]
-        for task in TASKS
+        for task in task_words()
         for definition in schema_of(task)["$defs"].values()
-        if "const" in definition["properties"].get("kind", {}) and not set(CORPUS) & definition["properties"].keys()
+        if "const" in definition["properties"].get("kind", {})
+        and not set(CORPUS) & definition["properties"].keys()
     }
     drawn = set[str]().union(*(_kinds(draw_recipe(number, files)) for number in range(2500)))
     assert expected - drawn == set()

@@ -34,7 +34,9 @@ SIZES = {
 }
 
 
-def make_peer(key: str, *, norm: str = "after", activation: str = "relu", tied: str = "all", **sizes: int) -> Peer:
+def make_peer(
+    key: str, *, norm: str = "after", activation: str = "relu", tied: str = "all", **sizes: int
+) -> Peer:
     """A small peer whose weights, norms and biases are all random, so that nothing agrees by being zero or one."""
     size = SIZES | sizes
     config = (MarianConfig if norm == "after" else PegasusConfig)(
@@ -60,7 +62,10 @@ def make_peer(key: str, *, norm: str = "after", activation: str = "relu", tied: 
         **(
             {}
             if tied == "all"
-            else {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": size["vocab"] + 6}
+            else {
+                "share_encoder_decoder_embeddings": False,
+                "decoder_vocab_size": size["vocab"] + 6,
+            }
         ),
     )
     peer = (MarianMTModel if norm == "after" else PegasusForConditionalGeneration)(config).eval()
@@ -82,7 +87,9 @@ def settings_of(peer: Peer, *, attention: str = "fused") -> EncoderDecoderSettin
     feed_forward = {"relu": Relu, "gelu": Gelu}[config.activation_function]
     return EncoderDecoderSettings(
         dim=config.d_model,
-        encoder=StackSettings(layers=config.encoder_layers, heads=config.encoder_attention_heads, attention=kernel),
+        encoder=StackSettings(
+            layers=config.encoder_layers, heads=config.encoder_attention_heads, attention=kernel
+        ),
         decoder=DecoderSettings(
             layers=config.decoder_layers,
             heads=config.decoder_attention_heads,
@@ -92,7 +99,9 @@ def settings_of(peer: Peer, *, attention: str = "fused") -> EncoderDecoderSettin
         position=Sinusoidal(layout="halves"),
         norm=Layer(place="after" if isinstance(peer, MarianMTModel) else "before"),
         feed_forward=feed_forward(hidden=config.encoder_ffn_dim),
-        embedding=EmbeddingSettings(tied="all" if shared else "output", scaled=config.scale_embedding),
+        embedding=EmbeddingSettings(
+            tied="all" if shared else "output", scaled=config.scale_embedding
+        ),
         dropout=DropoutSettings(residual=0.0, embedding=0.0),
         output_bias=True,
     )

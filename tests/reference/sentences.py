@@ -12,7 +12,9 @@ PAD, BOS, EOS = 0, 1, 2
 Pair = tuple[list[int], list[int]]
 
 
-def draw_pairs(lengths: Sequence[tuple[int, int]], vocab: int, generator: torch.Generator) -> list[Pair]:
+def draw_pairs(
+    lengths: Sequence[tuple[int, int]], vocab: int, generator: torch.Generator
+) -> list[Pair]:
     """(source + end of sentence, beginning of sentence + target) of the given numbers of words."""
 
     def words(length: int) -> list[int]:
@@ -53,7 +55,10 @@ class Batch:
 
 def padded_batch(pairs: Sequence[Pair], *, extra: int = 0) -> Batch:
     """One pair a row, the shorter ones filled up."""
-    source, target = pad([pair[0] for pair in pairs], extra=extra), pad([pair[1] for pair in pairs], extra=extra)
+    source, target = (
+        pad([pair[0] for pair in pairs], extra=extra),
+        pad([pair[1] for pair in pairs], extra=extra),
+    )
     positions = [torch.arange(tokens.shape[1]).expand_as(tokens) for tokens in (source, target)]
     return Batch(source, target, (source != PAD).long(), (target != PAD).long(), *positions)
 
@@ -64,7 +69,9 @@ def packed_row(pairs: Sequence[Pair], *, extra: int = 0) -> Batch:
     def lay(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor, Tensor]:
         filling = [PAD] * extra
         tokens = [token for sentence in sentences for token in sentence] + filling
-        numbers = [number for number, sentence in enumerate(sentences, 1) for _ in sentence] + filling
+        numbers = [
+            number for number, sentence in enumerate(sentences, 1) for _ in sentence
+        ] + filling
         places = [place for sentence in sentences for place in range(len(sentence))] + filling
         return torch.tensor([tokens]), torch.tensor([numbers]), torch.tensor([places])
 

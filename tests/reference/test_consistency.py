@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headwise.models.incremental import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from tests.reference.peers import copy_marian, make_peer
 from tests.reference.sentences import draw_pairs, packed_row, padded_batch
 
@@ -13,7 +13,9 @@ NORMS = ("after", "before")
 
 @pytest.mark.parametrize("attention", ["full", "fused"])
 @pytest.mark.parametrize("norm", NORMS)
-def test_packed_rows_equal_one_by_one(norm: str, attention: str, generator: torch.Generator) -> None:
+def test_packed_rows_equal_one_by_one(
+    norm: str, attention: str, generator: torch.Generator
+) -> None:
     model = copy_marian(make_peer("packed", norm=norm), attention=attention)
     pairs = draw_pairs(LENGTHS, 53, generator)
     with torch.no_grad():
@@ -21,7 +23,9 @@ def test_packed_rows_equal_one_by_one(norm: str, attention: str, generator: torc
         start = 0
         for pair in pairs:
             alone = padded_batch([pair]).hidden(model)[0]
-            torch.testing.assert_close(packed[start : start + len(pair[1])], alone, atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                packed[start : start + len(pair[1])], alone, atol=1e-5, rtol=1e-5
+            )
             start += len(pair[1])
         assert packed[start:].shape == (3, 24)
         assert packed.isfinite().all()
@@ -33,7 +37,9 @@ def test_gradients_of_a_packed_row_equal_the_sum_of_one_by_one(generator: torch.
     batch = packed_row(pairs, extra=3)
     batch.hidden(model)[batch.target_segment > 0].square().sum().backward()
     together = {
-        name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None
+        name: parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
     }
     model.zero_grad()
     for pair in pairs:
@@ -42,7 +48,9 @@ def test_gradients_of_a_packed_row_equal_the_sum_of_one_by_one(generator: torch.
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
             scale = parameter.grad.abs().max().item()
-            torch.testing.assert_close(together[name], parameter.grad, atol=1e-4 * scale, rtol=1e-4, msg=name)
+            torch.testing.assert_close(
+                together[name], parameter.grad, atol=1e-4 * scale, rtol=1e-4, msg=name
+            )
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -58,19 +66,23 @@ def test_filling_changes_nothing(norm: str, generator: torch.Generator) -> None:
 
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("norm", NORMS)
-def test_cached_steps_equal_the_whole_target(norm: str, width: int, generator: torch.Generator) -> None:
+def test_cached_steps_equal_the_whole_target(
+    norm: str, width: int, generator: torch.Generator
+) -> None:
     model = copy_marian(make_peer("steps", norm=norm))
     num_sentences, length = 5, 11
     pairs = draw_pairs([(source, length) for source in (3, 7, 2, 5, 1)], 53, generator)
     # Every hypothesis of a sentence writes something else.
     targets = torch.randint(4, 53, (num_sentences * width, length), generator=generator)
-    decoder = IncrementalDecoder(model)
+    decoder = TransformerStepper(model)
     state = decoder.start([pair[0][:-1] for pair in pairs], width=width, max_length=length)
     steps = []
     for time in range(length):
         log_probabilities, state = decoder.step(state, targets[:, time])
         steps.append(log_probabilities)
-    batch = padded_batch([(pairs[row // width][0], target) for row, target in enumerate(targets.tolist())])
+    batch = padded_batch(
+        [(pairs[row // width][0], target) for row, target in enumerate(targets.tolist())]
+    )
     with torch.no_grad():
         whole = batch.logits(model).log_softmax(-1)
     torch.testing.assert_close(torch.stack(steps, dim=1), whole, atol=1e-5, rtol=1e-5)

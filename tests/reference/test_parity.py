@@ -12,16 +12,37 @@ LENGTHS = ((5, 7), (11, 3), (1, 2), (13, 17))
 VARIANTS: dict[str, dict] = {
     "marian": {"norm": "after"},
     "marian_gelu_untied": {"norm": "after", "activation": "gelu", "tied": "output"},
-    "marian_wide": {"norm": "after", "dim": 64, "heads": 4, "encoder_layers": 1, "decoder_layers": 1, "vocab": 211},
-    "marian_one_head": {"norm": "after", "dim": 10, "heads": 1, "encoder_layers": 3, "decoder_layers": 1},
+    "marian_wide": {
+        "norm": "after",
+        "dim": 64,
+        "heads": 4,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "vocab": 211,
+    },
+    "marian_one_head": {
+        "norm": "after",
+        "dim": 10,
+        "heads": 1,
+        "encoder_layers": 3,
+        "decoder_layers": 1,
+    },
     "pegasus": {"norm": "before"},
-    "pegasus_gelu_deep": {"norm": "before", "activation": "gelu", "encoder_layers": 5, "decoder_layers": 4},
+    "pegasus_gelu_deep": {
+        "norm": "before",
+        "activation": "gelu",
+        "encoder_layers": 5,
+        "decoder_layers": 4,
+    },
 }
 
 
 def peer_logits(peer: Peer, batch: Batch) -> Tensor:
     return peer(
-        input_ids=batch.source, attention_mask=batch.source_segment, decoder_input_ids=batch.target, use_cache=False
+        input_ids=batch.source,
+        attention_mask=batch.source_segment,
+        decoder_input_ids=batch.target,
+        use_cache=False,
     ).logits
 
 
@@ -50,7 +71,9 @@ def test_gradients_equal(variant: str, generator: torch.Generator) -> None:
         expected = torch.cat([parameter.grad for parameter in theirs])
         assert ours.grad is not None
         assert expected.abs().max() > 0
-        torch.testing.assert_close(ours.grad, expected, atol=1e-4 * expected.abs().max().item(), rtol=1e-4)
+        torch.testing.assert_close(
+            ours.grad, expected, atol=1e-4 * expected.abs().max().item(), rtol=1e-4
+        )
         num_compared += ours.numel()
     own = {id(parameter) for parameter, _ in pair_weights(model, peer)}
     assert {id(parameter) for parameter in model.parameters()} - own == {id(model.output.bias)}
@@ -62,4 +85,6 @@ def test_sines_and_cosines_equal_marians_table() -> None:
 
     peer = make_peer("table")
     table = peer.model.encoder.embed_positions.weight
-    torch.testing.assert_close(sinusoidal_table(*table.shape, layout="halves"), table, atol=1e-7, rtol=0)
+    torch.testing.assert_close(
+        sinusoidal_table(*table.shape, layout="halves"), table, atol=1e-7, rtol=0
+    )

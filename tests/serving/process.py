@@ -33,9 +33,16 @@ sys.exit(main(sys.argv[1:]))
 class ServerProcess:
     """`headwise serve` as a user starts it."""
 
-    def __init__(self, *options: str, model: str = f"tiny={BUNDLE}", log: Path, before: str = "") -> None:
+    def __init__(
+        self, *options: str, model: str = f"tiny={BUNDLE}", log: Path, before: str = ""
+    ) -> None:
         self.log = log
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "LC_ALL": "C.UTF-8"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "src"),
+            "OMP_NUM_THREADS": "1",
+            "LC_ALL": "C.UTF-8",
+        }
         command = [
             sys.executable,
             "-c",
@@ -49,7 +56,9 @@ class ServerProcess:
             *options,
         ]
         with log.open("wb") as writer:
-            self.process = subprocess.Popen(command, stderr=writer, stdout=writer, env=environment, cwd=log.parent)
+            self.process = subprocess.Popen(
+                command, stderr=writer, stdout=writer, env=environment, cwd=log.parent
+            )
         self.port = 0
 
     def __enter__(self) -> Self:
@@ -87,7 +96,11 @@ class ServerProcess:
 
     def metric(self, name: str) -> float:
         text = self.ask("GET", "/metrics")[1]
-        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if re.match(name + r"[{ ]", line))
+        return sum(
+            float(line.rsplit(" ", 1)[1])
+            for line in text.splitlines()
+            if re.match(name + r"[{ ]", line)
+        )
 
     def stop(self, *, seconds: float = 60) -> int:
         self.process.send_signal(signal.SIGTERM)
@@ -98,7 +111,9 @@ def ask(
     connection: http.client.HTTPConnection, method: str, path: str, body: Any = None, **headers: str
 ) -> tuple[int, Any]:
     """Status and content on a connection that stays open."""
-    content = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    content = (
+        None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    )
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, content, {"Content-Type": "application/json", **given})
     reply = connection.getresponse()

@@ -13,7 +13,9 @@ TABLE = Addresses([*ROUTERS, *OPEN_ROUTERS])
 
 
 @pytest.mark.parametrize("path", sorted(TABLE.exact))
-def test_methods_that_are_not_declared_get_405_and_the_right_ones(client: TestClient, path: str) -> None:
+def test_methods_that_are_not_declared_get_405_and_the_right_ones(
+    client: TestClient, path: str
+) -> None:
     described = (
         client.get("/openapi.json").json()["paths"].get(path, {"get": {}, "head": {}})
     )  # the page is not described
@@ -35,7 +37,9 @@ def test_a_refused_method_is_told_in_two_languages(client: TestClient) -> None:
         "this address does not take this method; it takes GET, POST",
     )
     assert "它接受 GET, POST" in error["message_zh"]
-    assert client.get("/translate").json() == {"error": "this address does not take this method; it takes POST"}
+    assert client.get("/translate").json() == {
+        "error": "this address does not take this method; it takes POST"
+    }
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
@@ -52,12 +56,25 @@ def test_files_of_the_page_take_two_methods(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/v1/translate", {"text": "I am.", "n_best": 2.0, "decoding": {"kind": "beam", "size": 4.0}}),
-        ("/v1/trace", {"text": "I am.", "top": 2.0, "beam": {"size": 2.0}, "maps": {"bits": 8.0, "layers": [0.0]}}),
+        (
+            "/v1/translate",
+            {"text": "I am.", "n_best": 2.0, "decoding": {"kind": "beam", "size": 4.0}},
+        ),
+        (
+            "/v1/trace",
+            {
+                "text": "I am.",
+                "top": 2.0,
+                "beam": {"size": 2.0},
+                "maps": {"bits": 8.0, "layers": [0.0]},
+            },
+        ),
         ("/v1/positions", {"position": {"kind": "t5", "num_buckets": 16.0}, "length": 8.0}),
     ],
 )
-def test_a_whole_number_may_be_written_with_a_point(client: TestClient, path: str, body: dict[str, Any]) -> None:
+def test_a_whole_number_may_be_written_with_a_point(
+    client: TestClient, path: str, body: dict[str, Any]
+) -> None:
     """JSON Schema calls 4.0 an integer, and so do we; "4" and true are none."""
     assert client.post(path, json=body).status_code == 200
 

@@ -27,7 +27,11 @@ from tests.serving.loops import run_alone
 from tests.serving.test_translate import KNOWN
 
 SENTENCES = [line.split("\t")[0] for line in KNOWN][:20]
-SEARCHES = (["kind=greedy"], ["kind=beam", "size=3", "num_best=2"], ["kind=greedy", "no_repeat_ngrams=3"])
+SEARCHES = (
+    ["kind=greedy"],
+    ["kind=beam", "size=3", "num_best=2"],
+    ["kind=greedy", "no_repeat_ngrams=3"],
+)
 
 
 def order_of(models: dict[str, LoadedModel], texts: list[str], settings: DecodingSettings) -> Order:
@@ -46,7 +50,9 @@ async def wait_for(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def with_process(models: dict[str, LoadedModel], scene: Callable[[WorkerApart], Awaitable[None]]) -> None:
+def with_process(
+    models: dict[str, LoadedModel], scene: Callable[[WorkerApart], Awaitable[None]]
+) -> None:
     """The scene, with a process that is at work and is told to end afterwards."""
 
     async def play() -> None:
@@ -79,7 +85,9 @@ def test_it_says_what_the_library_says_and_drops_who_left(models: dict[str, Load
             for order, theirs in zip(orders, expected, strict=True):
                 (ours,) = await answer(order)
                 assert [one.text for one in ours] == [one.text for one in theirs.n_best]
-                assert [one.score for one in ours] == pytest.approx([one.score for one in theirs.n_best], abs=1e-4)
+                assert [one.score for one in ours] == pytest.approx(
+                    [one.score for one in theirs.n_best], abs=1e-4
+                )
         assert worker.num_parts == len(SEARCHES) * len(SENTENCES)
         # What is no sentence stays here.
         here = Order([Part(run=lambda parts: [os.getpid()])], deadline=time.monotonic() + 60)
@@ -106,11 +114,19 @@ def test_what_fails_there_is_told_here(models: dict[str, LoadedModel]) -> None:
 
     async def scene(worker: WorkerApart) -> None:
         wish = Sentence((4, 5), (2,), 0)
-        refused = Order([Part(Search(translator, greedy), argument=wish, key=1)], deadline=time.monotonic() + 60)
+        refused = Order(
+            [Part(Search(translator, greedy), argument=wish, key=1)], deadline=time.monotonic() + 60
+        )
         broken = Sentence((4, 10**9), (), 0)
-        bug = Order([Part(Search(translator, greedy), argument=broken, key=1)], deadline=time.monotonic() + 60)
+        bug = Order(
+            [Part(Search(translator, greedy), argument=broken, key=1)],
+            deadline=time.monotonic() + 60,
+        )
         settings = translator.settings(["kind=sampling", "seed=3"])
-        impossible = Order([Part(Search(translator, settings), argument=wish, key=1)], deadline=time.monotonic() + 60)
+        impossible = Order(
+            [Part(Search(translator, settings), argument=wish, key=1)],
+            deadline=time.monotonic() + 60,
+        )
         for order in (refused, bug, impossible):
             worker.put(order)
         with pytest.raises(HeadwiseError, match="special token 2; only ordinary tokens"):
@@ -155,7 +171,9 @@ def test_a_process_that_is_killed_is_started_again_with_what_it_had(
         with pytest.raises(WorkerDied):
             await answer(order)
         meanwhile.leave()
-        orders = [order_of(models, [text], translator.settings(["kind=beam"])) for text in SENTENCES]
+        orders = [
+            order_of(models, [text], translator.settings(["kind=beam"])) for text in SENTENCES
+        ]
         for one in orders:
             worker.put(one)
         await wait_for(lambda: worker.is_alive)
@@ -209,7 +227,11 @@ def test_a_process_that_cannot_begin_is_told_of(
             with (bundle / "weights.safetensors").open("r+b") as writer:
                 writer.truncate(1_000)
         else:
-            worker._command = [sys.executable, "-c", "print('x' * 100, flush=True); import time; time.sleep(60)"]
+            worker._command = [
+                sys.executable,
+                "-c",
+                "print('x' * 100, flush=True); import time; time.sleep(60)",
+            ]
         worker.start()
         order = order_of(models, SENTENCES[:1], models["tiny"].value.settings(["kind=greedy"]))
         await worker.open()

@@ -10,7 +10,7 @@ from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.running import serve
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from tests.serving.loops import call_alone
 
 
@@ -30,13 +30,23 @@ def test_it_says_that_it_lives_and_when_it_is_ready(client: TestClient) -> None:
 def test_models_are_listed_with_their_languages(client: TestClient) -> None:
     listed = client.get("/v1/models").json()["models"]
     assert listed == [
-        {"name": "tiny", "kind": "translator", "source": "en", "target": "de", "architecture": "encoder_decoder"}
+        {
+            "name": "tiny",
+            "kind": "translator",
+            "source": "en",
+            "target": "de",
+            "architecture": "encoder_decoder",
+        }
     ]
 
 
-def test_a_translation_is_that_of_the_library(client: TestClient, models: dict[str, LoadedModel]) -> None:
+def test_a_translation_is_that_of_the_library(
+    client: TestClient, models: dict[str, LoadedModel]
+) -> None:
     texts = ["The dog is old.", "I am here."]
-    reply = client.post("/v1/translate", json={"text": texts, "decoding": {"kind": "beam", "size": 3}})
+    reply = client.post(
+        "/v1/translate", json={"text": texts, "decoding": {"kind": "beam", "size": 3}}
+    )
     assert reply.status_code == 200, reply.text
     translator = models["tiny"].value
     expected = [one.text for one in translator(texts, translator.settings(["kind=beam", "size=3"]))]
@@ -62,12 +72,17 @@ def test_a_model_that_cannot_translate_ends_the_server_with_a_sentence(
         raise error
 
     monkeypatch.setattr(Translator, "__call__", fail)
-    with pytest.raises(HeadwiseError, match=f"tiny could not translate a first sentence .*{said}.* the server stops"):
+    with pytest.raises(
+        HeadwiseError,
+        match=f"tiny could not translate a first sentence .*{said}.* the server stops",
+    ):
         call_alone(lambda: serve(models, ServerSettings(port=0), announce=lambda line: None))
 
 
 def test_a_server_that_is_broken_says_so(
-    models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    models: dict[str, LoadedModel],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Where somebody else runs the application."""
     monkeypatch.setattr("headwise.serving.app.WARM_UP_SECONDS", 0.05)

@@ -40,7 +40,12 @@ def seconds_until_closed(connection: socket.socket, *, dripping: bytes = b"") ->
         (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /", b"y"),
         (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n", b"y"),
     ],
-    ids=["idle", "a head that drips", "a second head that drips", "a body that drips after the reply"],
+    ids=[
+        "idle",
+        "a head that drips",
+        "a second head that drips",
+        "a body that drips after the reply",
+    ],
 )
 def test_whoever_does_not_ask_is_closed(running: Running, sent: bytes, dripping: bytes) -> None:
     at_least = 0.0 if b"9999" in sent else 0.2  # after a reply there is nothing to wait for
@@ -48,7 +53,9 @@ def test_whoever_does_not_ask_is_closed(running: Running, sent: bytes, dripping:
         assert at_least < seconds_until_closed(connection, dripping=dripping) < 5
 
 
-def test_many_idle_connections_do_not_shut_others_out(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_idle_connections_do_not_shut_others_out(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 60.0)
     idle = [running.connect() for _ in range(23)]
     assert all(running.is_answering() for _ in range(5))
@@ -58,7 +65,9 @@ def test_many_idle_connections_do_not_shut_others_out(running: Running, monkeypa
         connection.close()
 
 
-def test_another_machine_has_a_bound_of_its_own(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_machine_has_a_bound_of_its_own(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 60.0)
     monkeypatch.setattr(slots, "MAX_OF_ONE", 2)
     monkeypatch.setattr(connections, "is_loopback", lambda host: False)
@@ -85,7 +94,11 @@ def test_a_client_that_does_not_read_gives_its_place_back(running: Running) -> N
 
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_a_large_head_is_told_so(running: Running, is_whole: bool) -> None:
-    sent = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000 + (b"\r\n\r\n" if is_whole else b"")
+    sent = (
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: "
+        + b"y" * 20_000
+        + (b"\r\n\r\n" if is_whole else b"")
+    )
     with running.connect(sent=sent) as connection:
         assert connection.recv(4096).startswith(b"HTTP/1.1 431 ")
 

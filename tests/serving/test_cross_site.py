@@ -28,7 +28,9 @@ OWN = {"Host": "localhost:8000", "Origin": "http://localhost:8000"}
     ],
 )
 @pytest.mark.parametrize("path", ["/translate", "/detect"])
-def test_forms_of_other_sites_are_refused(client: TestClient, path: str, headers: dict[str, str], status: int) -> None:
+def test_forms_of_other_sites_are_refused(
+    client: TestClient, path: str, headers: dict[str, str], status: int
+) -> None:
     """A page elsewhere may have a browser post a form here, and the work was done."""
     reply = client.post(path, data=FORM, headers=headers)
     assert reply.status_code == status

@@ -63,7 +63,9 @@ def test_it_is_begun_watched_and_loaded(client: TestClient, tmp_path: Path) -> N
     reply = wait_for(client, "training")
     assert (reply["step"], reply["steps"], reply["loss"], reply["model"]) == (10, 40, 2.5, None)
     assert reply["bleu"] == 12.34
-    assert client.post("/v1/demo", json={"pair": "de-en"}).json()["pair"] == "en-zh"  # one at a time
+    assert (
+        client.post("/v1/demo", json={"pair": "de-en"}).json()["pair"] == "en-zh"
+    )  # one at a time
     (tmp_path / "runs" / "demo-en-zh" / "go").touch()
     (tmp_path / "runs" / "demo-en-zh" / "measured").touch()
     assert wait_for(client, "ready")["model"] == "demo-en-zh"
@@ -71,9 +73,13 @@ def test_it_is_begun_watched_and_loaded(client: TestClient, tmp_path: Path) -> N
     assert client.post("/v1/trace", json={"text": "The dog is old."}).status_code == 200
 
 
-def test_a_failure_is_told_in_its_own_words(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_told_in_its_own_words(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
-        DemoTraining, "command", lambda _: [sys.executable, "-c", "import sys; sys.exit('headwise: error: no room')"]
+        DemoTraining,
+        "command",
+        lambda _: [sys.executable, "-c", "import sys; sys.exit('headwise: error: no room')"],
     )
     client.post("/v1/demo", json={})
     assert wait_for(client, "failed")["message"] == "headwise: error: no room"

@@ -42,12 +42,15 @@ def test_names_can_be_added(models: dict[str, LoadedModel]) -> None:
         assert client.get("/healthz", headers={"Host": "other.example"}).status_code == 400
     with TestClient(create_app(models, ServerSettings(hosts=("*",)))) as client:
         assert client.get("/healthz", headers={"Host": "other.example"}).status_code == 200
-    with TestClient(create_app(models, ServerSettings(host="0.0.0.0"))) as client:  # keys guard that door
+    with TestClient(
+        create_app(models, ServerSettings(host="0.0.0.0"))
+    ) as client:  # keys guard that door
         assert client.get("/healthz", headers={"Host": "any.example"}).status_code == 200
 
 
 @pytest.mark.parametrize(
-    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]
+    "kind",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""],
 )
 def test_json_only(client: TestClient, kind: str) -> None:
     reply = client.post("/v1/translate", content=b'{"text": "a"}', headers={"Content-Type": kind})
@@ -65,7 +68,9 @@ def test_an_undeclared_length_is_counted(client: TestClient) -> None:
         for _ in range(100):
             yield b" " * 1_000
 
-    reply = client.post("/v1/translate", content=chunks(), headers={"Content-Type": "application/json"})
+    reply = client.post(
+        "/v1/translate", content=chunks(), headers={"Content-Type": "application/json"}
+    )
     assert (reply.status_code, reply.json()["error"]["code"]) == (413, "too_large")
     assert "65,536" in reply.json()["error"]["message"]
 
@@ -90,20 +95,34 @@ def test_a_body_that_does_not_come(
         sent.append(message)
 
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
-    scope = {"type": "http", "method": "POST", "path": "/v1/translate", "headers": headers, "query_string": b""}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/translate",
+        "headers": headers,
+        "query_string": b"",
+    }
     run_alone(app(scope, receive, send))
     assert [message.get("status") for message in sent[:1]] == ([] if status is None else [status])
 
 
 def test_every_reply_is_cautious(client: TestClient) -> None:
-    for reply in (client.get("/healthz"), client.get("/nowhere"), client.post("/v1/translate"), client.get("/")):
+    for reply in (
+        client.get("/healthz"),
+        client.get("/nowhere"),
+        client.post("/v1/translate"),
+        client.get("/"),
+    ):
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert reply.headers["referrer-policy"] == "no-referrer"
         assert "default-src 'none'" in reply.headers["content-security-policy"]
     assert client.get("/docs").status_code == 404
     assert client.put("/v1/models", json={}).status_code == 405
     assert (
-        client.options("/v1/models", headers={"Origin": "http://x"}).headers.get("access-control-allow-origin") is None
+        client.options("/v1/models", headers={"Origin": "http://x"}).headers.get(
+            "access-control-allow-origin"
+        )
+        is None
     )
 
 
@@ -125,7 +144,9 @@ def test_metrics_are_lines_that_prometheus_reads(client: TestClient) -> None:
     assert 'headwise_requests_total{route="other",status="404"}' in text
     assert "secret" not in text
     counts = [
-        line for line in text.splitlines() if line.startswith("headwise_request_seconds_bucket") and "healthz" in line
+        line
+        for line in text.splitlines()
+        if line.startswith("headwise_request_seconds_bucket") and "healthz" in line
     ]
     values = [int(line.rsplit(" ", 1)[1]) for line in counts]
     assert values == sorted(values)

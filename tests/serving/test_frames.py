@@ -4,13 +4,22 @@ import pytest
 
 from headwise.serving.frames import MAX_FRAME_BYTES, FrameReader, write_frame
 
-VALUES = [{"order": 1, "found": [[[4, 5], -0.25, -0.5, True]]}, {"leave": 2}, {"error": ["no", "不"]}, {}]
+VALUES = [
+    {"order": 1, "found": [[[4, 5], -0.25, -0.5, True]]},
+    {"leave": 2},
+    {"error": ["no", "不"]},
+    {},
+]
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_frames_cut_anywhere(size: int) -> None:
     data, reader = b"".join(map(write_frame, VALUES)), FrameReader()
-    found = [value for start in range(0, len(data), size) for value in reader.feed(data[start : start + size])]
+    found = [
+        value
+        for start in range(0, len(data), size)
+        for value in reader.feed(data[start : start + size])
+    ]
     assert found == VALUES
 
 

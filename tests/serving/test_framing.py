@@ -38,9 +38,13 @@ from tests.serving.running import POST, Running, read_all
         "a folded line",
     ],
 )
-def test_framing_that_can_be_read_in_two_ways_is_refused_and_closed(running: Running, sent: bytes) -> None:
+def test_framing_that_can_be_read_in_two_ways_is_refused_and_closed(
+    running: Running, sent: bytes
+) -> None:
     """RFC 9112: 3.2, 5.1, 5.2, 6.1, 6.2. What follows on the connection is never taken for a request."""
-    with running.connect(sent=sent + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:
+    with running.connect(
+        sent=sent + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    ) as connection:
         found = read_all(connection)
     assert found.startswith(b"HTTP/1.1 400 ")
     assert found.count(b"HTTP/1.1 ") == 1
@@ -59,8 +63,15 @@ def test_many_tiny_chunks_end_the_request(running: Running) -> None:
 
 
 def test_honest_chunks_and_trailers_are_read(running: Running) -> None:
-    chunks = b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in (b'{"text": "a",', b' "model": "x"', b"}"))
-    sent = POST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\nX-Key: a\r\n\r\n"
+    chunks = b"".join(
+        b"%x\r\n%s\r\n" % (len(one), one) for one in (b'{"text": "a",', b' "model": "x"', b"}")
+    )
+    sent = (
+        POST
+        + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + chunks
+        + b"0\r\nX-Key: a\r\n\r\n"
+    )
     with running.connect(sent=sent) as connection:
         found = read_all(connection)
     assert found.startswith(b"HTTP/1.1 404 ")
@@ -71,13 +82,17 @@ def test_both_headers_for_the_length_are_named(running: Running) -> None:
     sent = POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     with running.connect(sent=sent) as connection:
         assert b"both Content-Length and Transfer-Encoding" in read_all(connection)
-    with running.connect(sent=POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n") as connection:
+    with running.connect(
+        sent=POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"
+    ) as connection:
         assert b"Transfer-Encoding must be `chunked`" in read_all(connection)
 
 
 @pytest.mark.parametrize("version", [b"1.1", b"1.0"])
 def test_a_client_that_has_ended_its_side_gets_its_reply(running: Running, version: bytes) -> None:
-    with running.connect(sent=b"GET /slow HTTP/%s\r\nHost: localhost\r\n\r\n" % version) as connection:
+    with running.connect(
+        sent=b"GET /slow HTTP/%s\r\nHost: localhost\r\n\r\n" % version
+    ) as connection:
         connection.shutdown(socket.SHUT_WR)
         found = read_all(connection)
     assert found.startswith(b"HTTP/1.1 100 " if version == b"1.1" else b"HTTP/1.1 200 OK")
@@ -95,13 +110,18 @@ GET = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HEALTH = GET.replace(b"/slow", b"/healthz")
 
 
-def test_more_requests_at_once_than_are_held_are_answered_as_far_as_they_are(running: Running) -> None:
+def test_more_requests_at_once_than_are_held_are_answered_as_far_as_they_are(
+    running: Running,
+) -> None:
     """One at work and so many behind it, in order; the last reply says that the connection ends, and the end is a clean one."""
     with running.connect(sent=HEALTH + GET + HEALTH * 400) as connection:
         connection.sendall(HEALTH * 2_000)  # still on its way when the connection ends
         found = read_all(connection)
     replies = found.split(b"HTTP/1.1 ")[1:]
-    assert len(replies) in (MAX_PIPELINED + 1, MAX_PIPELINED + 2)  # the first may be answered before the last is read
+    assert len(replies) in (
+        MAX_PIPELINED + 1,
+        MAX_PIPELINED + 2,
+    )  # the first may be answered before the last is read
     assert all(one.startswith(b"200 ") for one in replies)
     assert b'"done"' in replies[1]
     assert [b"connection: close" in one for one in replies] == [False] * (len(replies) - 1) + [True]
@@ -122,7 +142,9 @@ def test_requests_before_one_that_cannot_be_read_are_answered(running: Running, 
 
 def test_a_request_whose_body_is_on_its_way_while_another_is_answered(running: Running) -> None:
     body = b'{"text": "a", "model": "x"}'
-    with running.connect(sent=GET + POST + b"Connection: close\r\nContent-Length: 27\r\n\r\n" + body[:9]) as connection:
+    with running.connect(
+        sent=GET + POST + b"Connection: close\r\nContent-Length: 27\r\n\r\n" + body[:9]
+    ) as connection:
         assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
         connection.sendall(body[9:])
         assert b"HTTP/1.1 404 " in read_all(connection)

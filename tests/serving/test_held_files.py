@@ -9,7 +9,7 @@ from headwise.errors import DataError
 from headwise.serving import loaded
 from headwise.serving.held_files import HeldFiles, copied, name_manifest
 from headwise.serving.loaded import load_model
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from tests.serving.conftest import BUNDLE
 
 
@@ -28,7 +28,9 @@ def test_deleted_files_are_copied_whole_and_the_copy_goes(tmp_path: Path) -> Non
         assert not directory.exists()
 
 
-def test_a_bundle_replaced_while_it_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundle_replaced_while_it_is_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bundle = tmp_path / "model"
     shutil.copytree(BUNDLE, bundle)
 

@@ -85,7 +85,9 @@ def test_a_rate_is_a_bucket_that_fills_again() -> None:
     assert len(limit._buckets) == MAX_CALLERS
 
 
-def test_the_server_asks_for_a_key_in_a_header(models: dict[str, LoadedModel], tmp_path: Path) -> None:
+def test_the_server_asks_for_a_key_in_a_header(
+    models: dict[str, LoadedModel], tmp_path: Path
+) -> None:
     file = tmp_path / "keys.txt"
     key = add_key(file, "alice")
     settings = ServerSettings(keys=file, rate=6)
@@ -96,7 +98,10 @@ def test_the_server_asks_for_a_key_in_a_header(models: dict[str, LoadedModel], t
         assert reply.json()["error"]["code"] == "no_key"
         assert "密钥" in reply.json()["error"]["message_zh"]
         assert client.get(f"/v1/models?key={key}").status_code == 401
-        assert client.get("/v1/models", headers={"Authorization": "Bearer hw_wrong"}).status_code == 403
+        assert (
+            client.get("/v1/models", headers={"Authorization": "Bearer hw_wrong"}).status_code
+            == 403
+        )
         for headers in ({"Authorization": f"Bearer {key}"}, {"X-API-Key": key}):
             assert client.get("/v1/models", headers=headers).status_code == 200
         assert client.get("/metrics").status_code == 401
@@ -104,7 +109,9 @@ def test_the_server_asks_for_a_key_in_a_header(models: dict[str, LoadedModel], t
         body = {"q": "I am.", "source": "en", "target": "de"}
         assert client.post("/translate", json=body).json().keys() == {"error"}
         assert client.post("/translate", json={**body, "api_key": key}).status_code == 200
-        statuses = [client.get("/v1/models", headers={"X-API-Key": key}).status_code for _ in range(4)]
+        statuses = [
+            client.get("/v1/models", headers={"X-API-Key": key}).status_code for _ in range(4)
+        ]
         assert statuses == [200, 200, 200, 429]
         assert int(client.get("/v1/models", headers={"X-API-Key": key}).headers["retry-after"]) >= 1
 
@@ -125,7 +132,9 @@ def ask_without_a_body(app: FastAPI, path: str, *headers: tuple[bytes, bytes]) -
     return int(sent[0]["status"])
 
 
-def test_keys_and_rates_are_looked_at_before_the_body(models: dict[str, LoadedModel], tmp_path: Path) -> None:
+def test_keys_and_rates_are_looked_at_before_the_body(
+    models: dict[str, LoadedModel], tmp_path: Path
+) -> None:
     file = tmp_path / "keys.txt"
     key = add_key(file, "mine").encode()
     app = create_app(models, ServerSettings(keys=file, rate=3))
@@ -137,16 +146,23 @@ def test_keys_and_rates_are_looked_at_before_the_body(models: dict[str, LoadedMo
     assert ask_without_a_body(app, "/translate") == 429
     # From the same address, a key that is known has an allowance of its own.
     for _ in range(3):
-        assert ask_without_a_body(app, "/v1/translate", (b"x-api-key", key)) == 500  # of `receive`, which was called
+        assert (
+            ask_without_a_body(app, "/v1/translate", (b"x-api-key", key)) == 500
+        )  # of `receive`, which was called
     assert ask_without_a_body(app, "/v1/translate", (b"x-api-key", key)) == 429
 
 
 def test_where_a_key_belongs_is_told(models: dict[str, LoadedModel], tmp_path: Path) -> None:
     file = tmp_path / "keys.txt"
     add_key(file, "mine")
-    with TestClient(create_app(models, ServerSettings(keys=file)), base_url="http://127.0.0.1") as client:
+    with TestClient(
+        create_app(models, ServerSettings(keys=file)), base_url="http://127.0.0.1"
+    ) as client:
         reply = client.post("/translate", json={"q": "I am.", "source": "en", "target": "de"})
-        assert (reply.status_code, "as `api_key` in the body" in reply.json()["error"]) == (401, True)
+        assert (reply.status_code, "as `api_key` in the body" in reply.json()["error"]) == (
+            401,
+            True,
+        )
         assert "api_key" not in client.post("/v1/translate", json={"text": "I am."}).text
 
 
@@ -158,18 +174,30 @@ def test_bodies_without_a_key_are_read_as_often_as_an_address_may_ask(
     file = tmp_path / "keys.txt"
     key = add_key(file, "mine")
     body = {"q": "I am.", "source": "en", "target": "de"}
-    with TestClient(create_app(models, ServerSettings(keys=file, rate=3)), base_url="http://127.0.0.1") as client:
+    with TestClient(
+        create_app(models, ServerSettings(keys=file, rate=3)), base_url="http://127.0.0.1"
+    ) as client:
         # A known key in the body is charged for, and its address is not.
         statuses = [client.post(path, json={**body, "api_key": key}).status_code for _ in range(3)]
         assert statuses == [200, 200, 200]
-        bad: list[Any] = [{"content": b"{"}, {"json": {"source": "en"}}, {"json": {**body, "api_key": "hw_wrong"}}]
+        bad: list[Any] = [
+            {"content": b"{"},
+            {"json": {"source": "en"}},
+            {"json": {**body, "api_key": "hw_wrong"}},
+        ]
         headers = {"content-type": "application/json"}
-        assert [client.post(path, headers=headers, **one).status_code for one in bad] == [400, 400, 403]
+        assert [client.post(path, headers=headers, **one).status_code for one in bad] == [
+            400,
+            400,
+            403,
+        ]
         assert client.post(path, content=b"{", headers=headers).status_code == 429
         assert client.post(path, json={**body, "api_key": key}).status_code == 429
 
 
-def test_without_keys_an_address_has_an_allowance_and_pays_once(models: dict[str, LoadedModel]) -> None:
+def test_without_keys_an_address_has_an_allowance_and_pays_once(
+    models: dict[str, LoadedModel],
+) -> None:
     app = create_app(models, ServerSettings(rate=3))
     with TestClient(app, base_url="http://127.0.0.1") as client:
         body = {"q": "I am.", "source": "en", "target": "de"}

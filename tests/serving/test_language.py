@@ -13,7 +13,7 @@ from headwise.randomness import numpy_generator
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 from tests.explorer.test_run_logs import write_run
 
 ARPA = """\\data\\
@@ -47,13 +47,18 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def speaking(directory: Path) -> Iterator[TestClient]:
     space = VectorSpace(
-        [f"word{number}" for number in range(23)], numpy_generator("served vectors").normal(size=(23, 7))
+        [f"word{number}" for number in range(23)],
+        numpy_generator("served vectors").normal(size=(23, 7)),
     )
     models = {
-        "words": LoadedModel("words", "language_model", LanguageModel.load(directory / "tiny.arpa")),
+        "words": LoadedModel(
+            "words", "language_model", LanguageModel.load(directory / "tiny.arpa")
+        ),
         "vectors": LoadedModel("vectors", "word_vectors", space),
     }
-    with TestClient(create_app(models, ServerSettings(runs=directory / "runs")), base_url="http://127.0.0.1") as found:
+    with TestClient(
+        create_app(models, ServerSettings(runs=directory / "runs")), base_url="http://127.0.0.1"
+    ) as found:
         yield found
 
 
@@ -73,7 +78,9 @@ def test_scores_are_the_models_own(speaking: TestClient, directory: Path) -> Non
         (["dogs bark", "qwer asdf dogs"], "unknown_words"),
     ],
 )
-def test_no_sentence_is_crowned_where_nothing_was_compared(speaking: TestClient, texts: list[str], reason: str) -> None:
+def test_no_sentence_is_crowned_where_nothing_was_compared(
+    speaking: TestClient, texts: list[str], reason: str
+) -> None:
     found = speaking.post("/v1/score", json={"texts": texts}).json()
     assert (found["best"], found["no_best_because"]) == (None, reason)
 
@@ -87,7 +94,10 @@ def test_one_text_or_several_under_either_name(speaking: TestClient, client: Tes
         assert asking.post(address, json={"text": ["dogs bark", "bark"]}).json() == two
         for body in ({}, {"text": "dogs", "texts": ["dogs"]}, {"model": "x"}):
             error = asking.post(address, json=body).json()["error"]
-            assert (error["code"], error["message"]) == ("bad_request", "the body: give exactly one of text and texts")
+            assert (error["code"], error["message"]) == (
+                "bad_request",
+                "the body: give exactly one of text and texts",
+            )
             assert "必须给出一个" in error["message_zh"]
         assert asking.post(address, json={"text": None, "texts": ["dogs"]}).status_code == 422
 
@@ -104,10 +114,14 @@ def test_predictions_are_the_models_own(speaking: TestClient, directory: Path) -
 
 
 def test_vectors_are_the_spaces_own(speaking: TestClient) -> None:
-    found = speaking.post("/v1/vectors", json={"queries": ["word3", "word1 - word2"], "count": 4}).json()
+    found = speaking.post(
+        "/v1/vectors", json={"queries": ["word3", "word1 - word2"], "count": 4}
+    ).json()
     assert [len(one["nearest"]) for one in found["queries"]] == [4, 4]
     assert (found["vocabulary"], found["dim"], found["text_words"]) == (23, 7, None)
-    assert not any(one["too_little_text"] for one in found["queries"]), "nothing is said where nothing is known"
+    assert not any(one["too_little_text"] for one in found["queries"]), (
+        "nothing is said where nothing is known"
+    )
     chosen = speaking.post("/v1/vectors", json={}).json()
     assert len(chosen["queries"]) == 6, "without a question the server chooses words that it knows"
     refused = speaking.post("/v1/vectors", json={"queries": ["wird3"]})
@@ -129,7 +143,9 @@ def test_vectors_are_the_spaces_own(speaking: TestClient) -> None:
         ("/v1/vectors", {"queries": ["word1"], "model": "words"}),
     ],
 )
-def test_what_is_too_much_is_refused(speaking: TestClient, path: str, body: dict[str, object]) -> None:
+def test_what_is_too_much_is_refused(
+    speaking: TestClient, path: str, body: dict[str, object]
+) -> None:
     reply = speaking.post(path, json=body)
     assert reply.status_code == 422
     assert reply.json()["error"]["message"]
@@ -166,10 +182,14 @@ def test_a_server_without_runs_says_so(client: TestClient) -> None:
 def test_costs_of_a_user_stand_beside_ours(speaking: TestClient, directory: Path) -> None:
     (directory / "runs" / "own").mkdir(exist_ok=True)
     points = [{"kernel": "window", "length": 64, "both_seconds": 0.01}]
-    (directory / "runs" / "own" / "attention.json").write_text(json.dumps({"points": points}), encoding="utf-8")
+    (directory / "runs" / "own" / "attention.json").write_text(
+        json.dumps({"points": points}), encoding="utf-8"
+    )
     assert [one["name"] for one in speaking.get("/v1/costs").json()["costs"]] == ["h200", "own"]
 
 
-def test_a_directory_that_is_not_there_is_told_before_models_are_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_is_not_there_is_told_before_models_are_loaded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["serve", "nothing", "--runs", "nowhere"]) == 2
     assert "--runs 'nowhere' is no directory" in capsys.readouterr().err

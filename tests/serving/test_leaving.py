@@ -12,12 +12,12 @@ from tests.serving.process import ServerProcess
 
 SLOW = """
 import pathlib, time
-from headwise.tasks.translator import Translator
-quick = Translator.stepper
+from headwise.models.steppers import ModelSteppers
+quick = ModelSteppers.stepper
 def stepper(self, *, attending):
     time.sleep(SECONDS if pathlib.Path("slow").exists() else 0)  # once it is warm
     return quick(self, attending=attending)
-Translator.stepper = stepper
+ModelSteppers.stepper = stepper
 """
 
 
@@ -35,7 +35,10 @@ def stream(server: ServerProcess) -> socket.socket:
 
 
 def test_a_second_signal_ends_the_server_at_once(tmp_path: Path) -> None:
-    with ServerProcess(log=tmp_path / "log.txt", before=SLOW.replace("SECONDS", "30")) as server, stream(server):
+    with (
+        ServerProcess(log=tmp_path / "log.txt", before=SLOW.replace("SECONDS", "30")) as server,
+        stream(server),
+    ):
         server.process.terminate()
         time.sleep(0.2)
         assert server.process.poll() is None
@@ -50,7 +53,10 @@ def test_a_second_signal_ends_the_server_at_once(tmp_path: Path) -> None:
 def test_what_hangs_is_left_behind_after_the_deadline(tmp_path: Path) -> None:
     """One signal; the only worker never comes back."""
     before = SLOW.replace("SECONDS", "1000")
-    with ServerProcess("--deadline", "1", log=tmp_path / "log.txt", before=before) as server, stream(server):
+    with (
+        ServerProcess("--deadline", "1", log=tmp_path / "log.txt", before=before) as server,
+        stream(server),
+    ):
         start = time.monotonic()
         assert server.stop(seconds=20) == 143
         assert time.monotonic() - start < 10

@@ -8,7 +8,7 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from headwise.serving.keys import add_key
-from headwise.tasks.bundle import load_bundle, save_bundle
+from headwise.tasks.translation.bundle import load_translator_bundle, save_translator_bundle
 from tests.serving.conftest import BUNDLE
 from tests.serving.process import ServerProcess
 
@@ -30,10 +30,15 @@ def test_every_call_of_the_client_is_answered(address: tuple[str, str]) -> None:
     detected = client.detect("Der Hund ist alt und müde.")
     assert detected[0]["language"] == "de"
     assert 90 < detected[0]["confidence"] <= 100
-    assert [(one["code"], one["name"]) for one in client.languages()] == [("en", "English"), ("de", "German")]
+    assert [(one["code"], one["name"]) for one in client.languages()] == [
+        ("en", "English"),
+        ("de", "German"),
+    ]
 
 
-def test_without_a_key_or_with_a_wrong_one_it_is_told(address: tuple[str, str], tmp_path: Path) -> None:
+def test_without_a_key_or_with_a_wrong_one_it_is_told(
+    address: tuple[str, str], tmp_path: Path
+) -> None:
     url, _ = address
     for key, status in ((None, 401), ("hw_wrong", 403)):
         client = LibreTranslateAPI(url, key)
@@ -51,10 +56,12 @@ def test_a_language_that_is_not_there_is_refused(address: tuple[str, str]) -> No
 
 def test_simplified_chinese_is_asked_for_by_the_clients_own_name(tmp_path: Path) -> None:
     """A model whose recipe writes `zh`: the client finds `zh-Hans` among the languages and asks for it."""
-    bundle = load_bundle(BUNDLE)
-    recipe = bundle.recipe.model_copy(update={"data": bundle.recipe.data.model_copy(update={"target": "zh"})})
+    bundle = load_translator_bundle(BUNDLE)
+    recipe = bundle.recipe.model_copy(
+        update={"data": bundle.recipe.data.model_copy(update={"target": "zh"})}
+    )
     parts = {"tokenizers": bundle.tokenizers, "model": bundle.model, "results": bundle.results}
-    save_bundle(tmp_path / "chinese", recipe=recipe, **parts)
+    save_translator_bundle(tmp_path / "chinese", recipe=recipe, **parts)
     with ServerProcess(model=f"chinese={tmp_path / 'chinese'}", log=tmp_path / "log") as server:
         client = LibreTranslateAPI(f"http://127.0.0.1:{server.port}")
         languages = {one["code"]: one["targets"] for one in client.languages()}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from headwise.decoding import phrases
+from headwise.decoding.rules import phrases
 from headwise.serving.limits import (
     MAX_BEAM,
     MAX_BEST,
@@ -37,7 +37,9 @@ WRONG = [-1, 0, 10**9, 1.5, "3", None, [], {}, True, 10**400]
 
 
 @pytest.mark.parametrize("value", WRONG)
-@pytest.mark.parametrize("place", ["n_best", "size", "top_k", "seed", "temperature", "text", "split", "model"])
+@pytest.mark.parametrize(
+    "place", ["n_best", "size", "top_k", "seed", "temperature", "text", "split", "model"]
+)
 def test_values_that_cannot_be(client: TestClient, place: str, value: Any) -> None:
     body: dict[str, Any] = {"text": "I am."}
     if place in ("n_best", "text", "split", "model"):
@@ -74,7 +76,9 @@ def test_values_that_cannot_be(client: TestClient, place: str, value: Any) -> No
         ({"text": "a", "decoding": {"kind": "beam", "size": MAX_BEAM + 1}}, MAX_BEAM),
     ],
 )
-def test_one_too_many_is_told_with_the_number(client: TestClient, body: dict[str, Any], number: object) -> None:
+def test_one_too_many_is_told_with_the_number(
+    client: TestClient, body: dict[str, Any], number: object
+) -> None:
     reply = ask(client, body)
     assert reply.status_code == 422
     assert str(number) in reply.json()["error"]["message"]
@@ -85,11 +89,19 @@ def test_one_too_many_is_told_with_the_number(client: TestClient, body: dict[str
     [
         ({"text": "a" * (MAX_CHARACTERS + 1)}, "text must have at most 2000 characters, not 2,001"),
         ({"text": ["a"] * (MAX_TEXTS + 1)}, "text must have at most 32 entries, not 33"),
-        ({"text": ["a", "b" * (MAX_CHARACTERS + 1)]}, "text.1 must have at most 2000 characters, not 2,001"),
-        ({"text": "a", "decoding": {"kind": "beam", "size": MAX_BEAM + 1}}, "decoding.size must be at most 8"),
+        (
+            {"text": ["a", "b" * (MAX_CHARACTERS + 1)]},
+            "text.1 must have at most 2000 characters, not 2,001",
+        ),
+        (
+            {"text": "a", "decoding": {"kind": "beam", "size": MAX_BEAM + 1}},
+            "decoding.size must be at most 8",
+        ),
     ],
 )
-def test_a_fault_is_told_once_and_by_its_field(client: TestClient, body: dict[str, Any], sentence: str) -> None:
+def test_a_fault_is_told_once_and_by_its_field(
+    client: TestClient, body: dict[str, Any], sentence: str
+) -> None:
     assert ask(client, body).json()["error"]["message"] == sentence
 
 
@@ -103,7 +115,11 @@ def test_the_limits_themselves_are_allowed(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("num_phrases", "phrase", "told"),
     [
-        (8, "\U00020000" * 50, "the 16 phrases of forbid and require have 3,200 bytes of UTF-8 together, at most 256"),
+        (
+            8,
+            "\U00020000" * 50,
+            "the 16 phrases of forbid and require have 3,200 bytes of UTF-8 together, at most 256",
+        ),
         (8, "a b " * 12, "the 16 phrases of forbid and require have 768 bytes"),
         (3, "x" * 43, "the 6 phrases of forbid and require have 258 bytes"),
         (1_000, "a" * 30, "forbid must have at most 8 entries, not 1,000"),
@@ -114,7 +130,11 @@ def test_many_long_phrases_are_refused_before_rules_are_made(
 ) -> None:
     """A server is shared: rules of a second for each request would keep everybody waiting."""
     monkeypatch.setattr(phrases, "make_rules", lambda *_: pytest.fail("the rules were made"))
-    body = {"text": "a", "forbid": [phrase] * num_phrases, "require": [phrase] * min(8, num_phrases)}
+    body = {
+        "text": "a",
+        "forbid": [phrase] * num_phrases,
+        "require": [phrase] * min(8, num_phrases),
+    }
     reply = ask(client, {**body, "decoding": {"kind": "beam"}})
     assert reply.status_code == 422
     assert told in reply.json()["error"]["message"]
@@ -184,10 +204,20 @@ MARKUP = [
 @pytest.mark.parametrize("word", MARKUP)
 def test_nothing_that_was_sent_comes_back_in_a_refusal(client: TestClient, word: str) -> None:
     """S9, the server's half: replies are JSON, typed so, and errors do not repeat their cause."""
-    bodies: list[dict[str, Any]] = [{word: 1, "text": "a"}, {"text": 1, "model": word}, {"text": "a", "model": word}]
-    bodies += [{"text": "a", "decoding": {"kind": word}}, {"text": "a", "decoding": {"kind": "beam", word: 1}}]
+    bodies: list[dict[str, Any]] = [
+        {word: 1, "text": "a"},
+        {"text": 1, "model": word},
+        {"text": "a", "model": word},
+    ]
+    bodies += [
+        {"text": "a", "decoding": {"kind": word}},
+        {"text": "a", "decoding": {"kind": "beam", word: 1}},
+    ]
     replies = [client.post("/v1/translate", json=body) for body in bodies]
-    replies += [client.get(f"/{word}"), client.post("/translate", json={"q": "a", "source": word, "target": word})]
+    replies += [
+        client.get(f"/{word}"),
+        client.post("/translate", json={"q": "a", "source": word, "target": word}),
+    ]
     for reply in replies:
         assert 400 <= reply.status_code < 500
         assert word not in reply.text

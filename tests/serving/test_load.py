@@ -15,7 +15,7 @@ from headwise.serving.limits import ServerSettings
 from headwise.serving.load import FIRST_PRICE, Load
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Part
-from headwise.serving.sentences import FEWEST_STEPS, num_hypotheses, prepare
+from headwise.serving.sentences import FEWEST_STEPS, prepare
 from tests.serving.loops import run_alone
 from tests.serving.slow import slow_models
 from tests.serving.test_patience import wait_until_warm
@@ -143,17 +143,25 @@ def test_what_seems_impossible_is_tried_and_gets_its_share() -> None:
 
 
 def test_work_is_tokens_times_hypotheses(models: dict[str, LoadedModel]) -> None:
-    assert num_hypotheses(GreedySettings()) == 1
-    assert num_hypotheses(BeamSettings(size=8)) == 8
-    assert num_hypotheses(SamplingSettings(num_samples=3)) == 3
+    assert GreedySettings().num_hypotheses == 1
+    assert BeamSettings(size=8).num_hypotheses == 8
+    assert SamplingSettings(num_samples=3).num_hypotheses == 3
     translator = models["tiny"].value
-    (one,) = prepare(translator, ["The dog is old"], translator.settings(["kind=beam", "size=4"])).parts
+    (one,) = prepare(
+        translator, ["The dog is old"], translator.settings(["kind=beam", "size=4"])
+    ).parts
     assert (one.work, one.kind) == (4 * (one.weight - 1 + FEWEST_STEPS), "beam")
 
 
 OVERLOADS: dict[str, tuple[str, dict[str, Any]]] = {
-    "translate": ("/v1/translate", {"text": ["The dog is old"] * 32, "decoding": {"kind": "beam", "size": 4}}),
-    "stream": ("/v1/translate", {"text": "The dog is old " * 3, "decoding": {"kind": "greedy"}, "stream": True}),
+    "translate": (
+        "/v1/translate",
+        {"text": ["The dog is old"] * 32, "decoding": {"kind": "beam", "size": 4}},
+    ),
+    "stream": (
+        "/v1/translate",
+        {"text": "The dog is old " * 3, "decoding": {"kind": "greedy"}, "stream": True},
+    ),
     "trace": ("/v1/trace", {"text": "The dog is old", "top": 3}),
     "occlude": ("/v1/occlude", {"text": "The dog is old"}),
 }
@@ -176,7 +184,9 @@ def test_overload_is_refused_and_what_is_accepted_is_finished(name: str) -> None
         replies = list(pool.map(lambda _: send(client), range(24)))
         assert time.monotonic() - start < 60
     assert {reply.status_code for reply in replies} == {200, 503}
-    assert all(reply.headers["retry-after"].isdigit() for reply in replies if reply.status_code == 503)
+    assert all(
+        reply.headers["retry-after"].isdigit() for reply in replies if reply.status_code == 503
+    )
     for reply in replies:
         assert "too_slow" not in reply.text
     assert app.state.server.workers["tiny"].seconds == 0

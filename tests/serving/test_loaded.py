@@ -12,8 +12,9 @@ from headwise.serving.app import create_app
 from headwise.serving.loaded import LoadedModel, load_model
 from headwise.serving.model_names import split_name
 from headwise.storage import write_manifest
-from headwise.tasks.bundle import KIND, REQUIRED
-from headwise.tasks.word_vector_run import save_word_vectors
+from headwise.tasks.bundle_form import KIND
+from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.word_vectors.bundle import save_word_vectors
 from tests.serving.test_language import ARPA
 
 
@@ -36,7 +37,7 @@ def test_bad_names_and_bundles(tmp_path: Path) -> None:
         split_name("a b=runs/demo")
     with pytest.raises(CheckpointError, match="is not a model"):
         load_model("x", tmp_path)
-    for name in REQUIRED:
+    for name in TranslationRecipe.bundle_form.required_files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("task: juggling\n", encoding="utf-8")
     write_manifest(tmp_path, kind=KIND)

@@ -7,9 +7,10 @@ import time
 import pytest
 from fastapi.testclient import TestClient
 
+from headwise.attention.choices import BUILT_IN
 from headwise.cli.main import main
 from headwise.explorer.opened_row import open_row
-from headwise.explorer.pattern_tables import SMALL, show_pattern
+from headwise.explorer.pattern_tables import show_pattern, shown_kinds
 from headwise.serving.api.numbers import answer_row
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Abandoned
@@ -25,7 +26,9 @@ def ask(client: TestClient, path: str, body: dict[str, object]) -> dict[str, obj
 
 
 @pytest.mark.parametrize("score", ["gaussian", "dot", "additive", "cosine", "concat"])
-def test_attend_is_what_the_command_gives(client: TestClient, capsys: pytest.CaptureFixture[str], score: str) -> None:
+def test_attend_is_what_the_command_gives(
+    client: TestClient, capsys: pytest.CaptureFixture[str], score: str
+) -> None:
     assert main(["attend", "--example", "two-column", "--score", score, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     found = ask(client, "/v1/attend", {"example": "two-column", "score": score})
@@ -57,7 +60,9 @@ def test_the_waist_example_with_its_curve(client: TestClient) -> None:
         ({"example": "waist", "unknown": 1}, "not known here"),
     ],
 )
-def test_numbers_that_cannot_be_worked_out(client: TestClient, body: dict[str, object], message: str) -> None:
+def test_numbers_that_cannot_be_worked_out(
+    client: TestClient, body: dict[str, object], message: str
+) -> None:
     reply = client.post("/v1/attend", json=body)
     assert reply.status_code == 422
     assert message in reply.json()["error"]["message"]
@@ -66,20 +71,30 @@ def test_numbers_that_cannot_be_worked_out(client: TestClient, body: dict[str, o
 
 @pytest.mark.parametrize("rows", [[[1.0]], [["password"]], "password", None, {"password": 1}])
 def test_names_that_were_sent_do_not_come_back(client: TestClient, rows: object) -> None:
-    reply = client.post("/v1/attend", json={"example": "waist", "parameters": {"password": rows}, "password": rows})
+    reply = client.post(
+        "/v1/attend", json={"example": "waist", "parameters": {"password": rows}, "password": rows}
+    )
     assert reply.status_code == 422
     assert "password" not in reply.text
 
 
 def test_parameters_of_a_learned_score_are_taken(client: TestClient) -> None:
     table = [[0.5, 0.0], [0.0, 2.0]]
-    found = ask(client, "/v1/attend", {"example": "two-column", "score": "general", "parameters": {"W": table}})
+    found = ask(
+        client,
+        "/v1/attend",
+        {"example": "two-column", "score": "general", "parameters": {"W": table}},
+    )
     assert found["parameters"]["W"] == table
 
 
 def test_a_row_is_the_models_own(client: TestClient, models: dict[str, LoadedModel]) -> None:
-    found = ask(client, "/v1/row", {"text": TEXT, "kind": "decoder_self", "layer": 0, "head": 1, "query": 1})
-    own = open_row(models["tiny"].value, TEXT, kind="decoder_self", layer=0, head=1, query=1).as_dict()
+    found = ask(
+        client, "/v1/row", {"text": TEXT, "kind": "decoder_self", "layer": 0, "head": 1, "query": 1}
+    )
+    own = open_row(
+        models["tiny"].value, TEXT, kind="decoder_self", layer=0, head=1, query=1
+    ).as_dict()
     assert {name: found[name] for name in own} == own
     assert (found["model"], found["num_heads"] > 1, found["visible"][2]) == ("tiny", True, False)
     assert client.post("/v1/row", json={"text": TEXT, "head": 99}).status_code == 422
@@ -125,7 +140,9 @@ KINDS = ("sinusoidal", "rotary", "alibi", "t5", "relative", "transformer_xl", "c
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_encoding_is_shown(client: TestClient, kind: str) -> None:
-    found = ask(client, "/v1/positions", {"position": {"kind": kind}, "length": 11, "dim": 12, "heads": 3})
+    found = ask(
+        client, "/v1/positions", {"position": {"kind": kind}, "length": 11, "dim": 12, "heads": 3}
+    )
     assert found["kind"] == kind
     assert len(found["curves"][0]["values"]) == 21
 
@@ -146,16 +163,18 @@ def test_a_models_positions_are_shown(client: TestClient) -> None:
         ({"dim": 258}, "dim"),
     ],
 )
-def test_positions_that_cannot_be_shown(client: TestClient, body: dict[str, object], message: str) -> None:
+def test_positions_that_cannot_be_shown(
+    client: TestClient, body: dict[str, object], message: str
+) -> None:
     reply = client.post("/v1/positions", json=body)
     assert reply.status_code == 422
     assert message in reply.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("kind", sorted(SMALL))
+@pytest.mark.parametrize("kind", sorted(shown_kinds()))
 def test_patterns_are_the_kernels_own(client: TestClient, kind: str) -> None:
     found = ask(client, "/v1/patterns", {"kind": kind, "length": 16})
-    assert found["weights"] == show_pattern(SMALL[kind], length=16).weights
+    assert found["weights"] == show_pattern(shown_kinds()[kind].example(), length=16).weights
 
 
 def test_one_number_changes_a_pattern(client: TestClient) -> None:
@@ -172,7 +191,8 @@ def test_one_number_changes_a_pattern(client: TestClient) -> None:
             assert small["rank"] <= rank
         else:
             assert (
-                small["num_pairs"] <= ask(client, "/v1/patterns", {"kind": kind, "length": 24, "size": 7})["num_pairs"]
+                small["num_pairs"]
+                <= ask(client, "/v1/patterns", {"kind": kind, "length": 24, "size": 7})["num_pairs"]
             )
 
 
@@ -185,7 +205,9 @@ def test_one_number_changes_a_pattern(client: TestClient) -> None:
         ({"kind": "fused"}, "kind"),
     ],
 )
-def test_patterns_that_cannot_be_shown(client: TestClient, body: dict[str, object], message: str) -> None:
+def test_patterns_that_cannot_be_shown(
+    client: TestClient, body: dict[str, object], message: str
+) -> None:
     reply = client.post("/v1/patterns", json=body)
     assert reply.status_code == 422
     assert message in reply.json()["error"]["message"]
@@ -194,3 +216,19 @@ def test_patterns_that_cannot_be_shown(client: TestClient, body: dict[str, objec
 def test_costs_are_ours_without_runs(client: TestClient) -> None:
     (ours,) = client.get("/v1/costs").json()["costs"]
     assert (ours["name"], ours["shipped"], ours["machine"]["gpu"]) == ("h200", True, "NVIDIA H200")
+
+
+def test_the_server_says_which_kinds_there_are(client: TestClient) -> None:
+    found = client.get("/v1/kinds").json()
+    kernels = {one["kind"]: one for one in found["attention"]}
+    assert list(kernels) == [kind.word() for kind in BUILT_IN]
+    assert kernels["bigbird"]["roles"] == ["encoder"]
+    assert kernels["window"]["size"] == {
+        "label": {"en": "tokens to either side", "zh": "两侧的词元数"},
+        "value": 4,
+    }
+    assert not kernels["fused"]["has_own_weights"]
+    assert [one["kind"] for one in found["positions"] if one["needs_model"]] == ["learned"]
+    assert {one["kind"]: one["number"] for one in found["scores"]}["gaussian"] == "width"
+    assert found["examples"] == {"waist": "gaussian", "two-column": "dot"}
+    assert {one["kind"] for one in found["norms"]} >= {"layer", "rms"}

@@ -15,14 +15,17 @@ from tests.serving.process import ServerProcess
 
 
 @pytest.mark.parametrize(
-    ("files", "num_open", "expected"), [(64, 20, 12), (256, 30, 194), (1_024, 30, 962), (20_000, 30, MAX_CONNECTIONS)]
+    ("files", "num_open", "expected"),
+    [(64, 20, 12), (256, 30, 194), (1_024, 30, 962), (20_000, 30, MAX_CONNECTIONS)],
 )
 def test_connections_within_a_bound(files: int, num_open: int, expected: int) -> None:
     assert connections_within(files, num_open) == expected
 
 
 def test_too_few_files_are_told_before_anything_is_served() -> None:
-    with pytest.raises(UsageError, match=r"may open 40 files, a server needs 56 at least; raise it: ulimit -n 1024"):
+    with pytest.raises(
+        UsageError, match=r"may open 40 files, a server needs 56 at least; raise it: ulimit -n 1024"
+    ):
         connections_within(40, 20)
 
 

@@ -14,7 +14,15 @@ from headwise.serving.limits import ServerSettings
 from tests.serving import described_refusals
 from tests.serving.conftest import BUNDLE
 
-ADDRESSES = ("/v1/translate", "/translate", "/detect", "/languages", "/v1/models", "/healthz", "/readyz")
+ADDRESSES = (
+    "/v1/translate",
+    "/translate",
+    "/detect",
+    "/languages",
+    "/v1/models",
+    "/healthz",
+    "/readyz",
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +33,14 @@ def description() -> Any:
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 
 
-def examine(description: Any, *, max_examples: int, addresses: Collection[str] = ADDRESSES) -> list[str]:
+def examine(
+    description: Any, *, max_examples: int, addresses: Collection[str] = ADDRESSES
+) -> list[str]:
     """Every address here, so many made-up requests each; the names of those that were tried."""
-    assert described_refusals.what_fits_is_not_called_unfit.__name__ in schemathesis.checks.CHECKS.get_all_names()
+    assert (
+        described_refusals.what_fits_is_not_called_unfit.__name__
+        in schemathesis.checks.CHECKS.get_all_names()
+    )
     tried = []
     for found in description.get_all_operations():
         operation = found.ok()
@@ -38,7 +51,9 @@ def examine(description: Any, *, max_examples: int, addresses: Collection[str] =
             # What fits may still be a wish that cannot be granted: `described_refusals` checks that in the tool's place.
             reply = case.call()
             if reply.status_code != 413:  # a refusal too, but not one the tool counts as such
-                case.validate_response(reply, excluded_checks=[schemathesis.checks.positive_data_acceptance])
+                case.validate_response(
+                    reply, excluded_checks=[schemathesis.checks.positive_data_acceptance]
+                )
 
         run = settings(
             max_examples=max_examples,

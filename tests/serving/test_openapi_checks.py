@@ -23,7 +23,7 @@ from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel, load_models
 from headwise.serving.running import configure
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 from tests.explorer.test_run_logs import write_run
 from tests.serving.conftest import BUNDLE
 from tests.serving.test_language import ARPA
@@ -40,13 +40,18 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = tmp_path_factory.mktemp("all-checks")
     (path / "tiny.arpa").write_text(ARPA, encoding="utf-8")
     write_run(path / "runs" / "one", 1, 2)
-    space = VectorSpace([f"word{number}" for number in range(11)], numpy_generator("all checks").normal(size=(11, 5)))
+    space = VectorSpace(
+        [f"word{number}" for number in range(11)],
+        numpy_generator("all checks").normal(size=(11, 5)),
+    )
     models = {
         **load_models([f"tiny={BUNDLE}"], device="cpu"),
         "spoken": LoadedModel("spoken", "language_model", LanguageModel.load(path / "tiny.arpa")),
         "vectors": LoadedModel("vectors", "word_vectors", space),
     }
-    app = create_app(models, ServerSettings(hosts=("*",), runs=path / "runs", body_bytes=16_777_216))
+    app = create_app(
+        models, ServerSettings(hosts=("*",), runs=path / "runs", body_bytes=16_777_216)
+    )
     config = configure(app)
     config.port = 0
     server = uvicorn.Server(config)
@@ -64,11 +69,38 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def run_all_checks(address: str, directory: Path, *options: str) -> tuple[int, str]:
     """How many requests were made; and what the tool said."""
     (directory / "schemathesis.toml").write_text(SETTINGS, encoding="utf-8")
-    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml", "run", address]
-    patience = ("--request-timeout", "60", "--max-response-time", "60")  # the server's own deadline is 30 s
+    command = [
+        sys.executable,
+        "-m",
+        "schemathesis.cli",
+        "--config-file",
+        "schemathesis.toml",
+        "run",
+        address,
+    ]
+    patience = (
+        "--request-timeout",
+        "60",
+        "--max-response-time",
+        "60",
+    )  # the server's own deadline is 30 s
     done = subprocess.run(
-        [*command, "--checks", "all", "--continue-on-failure", "--no-color", "--seed", "7", *patience, *options],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": "tests.serving.described_refusals"},
+        [
+            *command,
+            "--checks",
+            "all",
+            "--continue-on-failure",
+            "--no-color",
+            "--seed",
+            "7",
+            *patience,
+            *options,
+        ],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "SCHEMATHESIS_HOOKS": "tests.serving.described_refusals",
+        },
         cwd=directory,
         capture_output=True,
         text=True,
@@ -83,7 +115,9 @@ def run_all_checks(address: str, directory: Path, *options: str) -> tuple[int, s
 def test_all_checks_of_every_phase_but_random_ones(address: str, tmp_path: Path) -> None:
     """But those that translate at every request, which the long form has."""
     slow = "/v1/(trace|occlude|row)"
-    count, said = run_all_checks(address, tmp_path, "--phases", "examples,coverage", "--exclude-path-regex", slow)
+    count, said = run_all_checks(
+        address, tmp_path, "--phases", "examples,coverage", "--exclude-path-regex", slow
+    )
     assert count > 500
     assert "Coverage" in said
 

@@ -10,7 +10,7 @@ from headwise.randomness import numpy_generator
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel, load_models
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 from tests.explorer.test_run_logs import write_run
 from tests.serving.conftest import BUNDLE
 from tests.serving.test_language import ARPA
@@ -43,7 +43,9 @@ def description(tmp_path_factory: pytest.TempPathFactory) -> Any:
         **load_models([f"tiny={BUNDLE}"], device="cpu"),
         "spoken": LoadedModel("spoken", "language_model", LanguageModel.load(path / "tiny.arpa")),
         "vectors": LoadedModel(
-            "vectors", "word_vectors", VectorSpace(words, numpy_generator("made up").normal(size=(11, 5)))
+            "vectors",
+            "word_vectors",
+            VectorSpace(words, numpy_generator("made up").normal(size=(11, 5))),
         ),
     }
     # Bodies may be long here: the tool takes 413, which is tested elsewhere, for an answer.
@@ -65,5 +67,13 @@ def test_five_hundred_made_up_requests_an_address(description: Any) -> None:
 
 def test_every_body_has_an_example(description: Any) -> None:
     schemas = description.raw_schema["components"]["schemas"]
-    for name in ("AttendBody", "RowBody", "PositionsBody", "PatternsBody", "ScoreBody", "PredictBody", "VectorsBody"):
+    for name in (
+        "AttendBody",
+        "RowBody",
+        "PositionsBody",
+        "PatternsBody",
+        "ScoreBody",
+        "PredictBody",
+        "VectorsBody",
+    ):
         assert schemas[name]["examples"], name

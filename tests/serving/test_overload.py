@@ -21,11 +21,15 @@ HEAVY = {"text": [" ".join(SENTENCES[:4])] * 32, "decoding": {"kind": "beam", "s
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with ServerProcess("--deadline", "20", log=tmp_path_factory.mktemp("server") / "log.txt") as found:
+    with ServerProcess(
+        "--deadline", "20", log=tmp_path_factory.mktemp("server") / "log.txt"
+    ) as found:
         yield found
 
 
-def press(server: ServerProcess, body: object, *, clients: int, seconds: float) -> tuple[Counter[int], float]:
+def press(
+    server: ServerProcess, body: object, *, clients: int, seconds: float
+) -> tuple[Counter[int], float]:
     """Statuses by count, and answers a second; every refusal must say when to come back."""
     statuses: Counter[int] = Counter()
     until = time.monotonic() + seconds
@@ -33,7 +37,9 @@ def press(server: ServerProcess, body: object, *, clients: int, seconds: float) 
     def one() -> None:
         while time.monotonic() < until:
             connection = server.connect()
-            connection.request("POST", "/v1/translate", json.dumps(body), {"Content-Type": "application/json"})
+            connection.request(
+                "POST", "/v1/translate", json.dumps(body), {"Content-Type": "application/json"}
+            )
             reply = connection.getresponse()
             reply.read()
             statuses[reply.status] += 1
@@ -55,7 +61,9 @@ def test_overload_is_refused_and_goodput_stays(server: ServerProcess) -> None:
     alone, rate = press(server, HEAVY, clients=4, seconds=20)
     assert set(alone) <= {200, 503}
     crowd, rate_in_a_crowd = press(server, HEAVY, clients=64, seconds=40)
-    print(f"4 clients: {dict(alone)}, {rate:.2f}/s; 64 clients: {dict(crowd)}, {rate_in_a_crowd:.2f}/s")
+    print(
+        f"4 clients: {dict(alone)}, {rate:.2f}/s; 64 clients: {dict(crowd)}, {rate_in_a_crowd:.2f}/s"
+    )
     assert set(crowd) <= {200, 503}
     assert crowd[200]
     assert rate_in_a_crowd > 0.6 * rate
@@ -99,7 +107,9 @@ def test_honest_clients_are_answered_beside_slow_ones(server: ServerProcess) -> 
     until = time.monotonic() + 25
     while time.monotonic() < until:
         try:
-            statuses[server.ask("POST", "/v1/translate", {"text": SENTENCES[0], "decoding": GREEDY})[0]] += 1
+            statuses[
+                server.ask("POST", "/v1/translate", {"text": SENTENCES[0], "decoding": GREEDY})[0]
+            ] += 1
         except (OSError, http.client.HTTPException) as error:
             statuses[type(error).__name__] += 1
         time.sleep(0.1)
@@ -118,7 +128,9 @@ def test_seven_hundred_honest_clients_at_once(server: ServerProcess) -> None:
 
     def one() -> None:
         try:
-            statuses[server.ask("POST", "/v1/translate", {"text": SENTENCES[0], "decoding": GREEDY})[0]] += 1
+            statuses[
+                server.ask("POST", "/v1/translate", {"text": SENTENCES[0], "decoding": GREEDY})[0]
+            ] += 1
         except (OSError, http.client.HTTPException) as error:
             statuses[type(error).__name__] += 1
 

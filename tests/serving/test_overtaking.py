@@ -37,7 +37,11 @@ def test_short_work_is_done_in_the_midst_of_long_work(worker: Worker) -> None:
     learnt: dict[str, float] = {}
 
     def order(name: str, rank: float, *, fails: bool = False) -> Order:
-        found = Order([Part(run=(lambda parts: 1 / 0) if fails else run, argument=name)], deadline=LATER, rank=rank)  # type: ignore[arg-type, return-value]
+        found = Order(
+            [Part(run=(lambda parts: 1 / 0) if fails else run, argument=name)],
+            deadline=LATER,
+            rank=rank,
+        )  # type: ignore[arg-type, return-value]
         found.on_answer = lambda part, seconds: learnt.__setitem__(part.argument, seconds)
         return found
 

@@ -48,7 +48,9 @@ def test_too_late_is_told_and_the_work_stops() -> None:
     with TestClient(app, base_url="http://localhost") as client:
         wait_until_warm(app)
         before = stepper.num_steps
-        reply = client.post("/v1/translate", json={"text": "a b c d e f g h " * 8, "decoding": {"kind": "greedy"}})
+        reply = client.post(
+            "/v1/translate", json={"text": "a b c d e f g h " * 8, "decoding": {"kind": "greedy"}}
+        )
         assert reply.status_code == 504
         assert "0.1 seconds" in reply.json()["error"]["message"]
         after = stepper.num_steps
@@ -57,7 +59,9 @@ def test_too_late_is_told_and_the_work_stops() -> None:
         assert after - before <= 8
 
 
-async def _call(app: FastAPI, body: dict[str, Any], *, leaves: Callable[[], bool]) -> list[dict[str, Any]]:
+async def _call(
+    app: FastAPI, body: dict[str, Any], *, leaves: Callable[[], bool]
+) -> list[dict[str, Any]]:
     """A client that leaves: what it was sent until then."""
     sent: list[dict[str, Any]] = []
     messages = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
@@ -73,8 +77,18 @@ async def _call(app: FastAPI, body: dict[str, Any], *, leaves: Callable[[], bool
         sent.append(message)
 
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
-    scope = {"type": "http", "method": "POST", "path": "/v1/translate", "headers": headers, "query_string": b""}
-    await app({**scope, "asgi": {"version": "3.0", "spec_version": "2.3"}, "client": ("127.0.0.1", 1)}, receive, send)
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/translate",
+        "headers": headers,
+        "query_string": b"",
+    }
+    await app(
+        {**scope, "asgi": {"version": "3.0", "spec_version": "2.3"}, "client": ("127.0.0.1", 1)},
+        receive,
+        send,
+    )
     return sent
 
 
@@ -87,7 +101,11 @@ def test_when_the_client_leaves_the_work_stops(streamed: bool) -> None:
         async with app.router.lifespan_context(app):
             while not app.state.server.is_warm:
                 await asyncio.sleep(0.005)
-            body = {"text": "a b c d e f g h " * 30, "decoding": {"kind": "greedy"}, "stream": streamed}
+            body = {
+                "text": "a b c d e f g h " * 30,
+                "decoding": {"kind": "greedy"},
+                "stream": streamed,
+            }
             before = stepper.num_steps
             await _call(app, body, leaves=lambda: stepper.num_steps > before + 2)
             assert app.state.server.num_accepted == 0
@@ -95,7 +113,9 @@ def test_when_the_client_leaves_the_work_stops(streamed: bool) -> None:
             await asyncio.sleep(0.1)
             assert stepper.num_steps - after <= 2
             # And the next client is served.
-            sent = await _call(app, {"text": "I am.", "decoding": {"kind": "greedy"}}, leaves=lambda: False)
+            sent = await _call(
+                app, {"text": "I am.", "decoding": {"kind": "greedy"}}, leaves=lambda: False
+            )
             assert sent[0]["status"] == 200
 
     run_alone(scene())
@@ -120,7 +140,7 @@ def test_a_bug_is_a_500_without_its_words(caplog: pytest.LogCaptureFixture) -> N
     app = create_app(models, ServerSettings())
     with TestClient(app, base_url="http://localhost") as client, caplog.at_level("DEBUG"):
         wait_until_warm(app)
-        models["tiny"].value.stepper = lambda *, attending: 1 / 0
+        models["tiny"].value.steppers.stepper = lambda *, attending: 1 / 0
         reply = client.post("/v1/translate", json=LONG)
         assert reply.status_code == 500
         assert reply.json()["error"]["code"] == "bug"
@@ -163,5 +183,10 @@ def test_a_model_whose_process_is_not_there_yet_is_told_of(monkeypatch: pytest.M
             reply = client.post("/v1/translate", json=LONG)
             assert (reply.status_code, reply.json()["error"]["code"]) == (503, "starting")
             assert int(reply.headers["retry-after"]) >= 1
-            assert client.post("/translate", json={"q": "I am.", "source": "en", "target": "de"}).status_code == 503
+            assert (
+                client.post(
+                    "/translate", json={"q": "I am.", "source": "en", "target": "de"}
+                ).status_code
+                == 503
+            )
         assert client.post("/v1/translate", json=LONG).status_code == 200

@@ -63,7 +63,9 @@ def test_load_without_errors(server: ServerProcess) -> None:
     statuses, times = press(server, clients=8, seconds=2)
     assert set(statuses) == {200}
     assert len(times) > 8
-    assert server.metric("headwise_batched_sentences_total") > server.metric("headwise_batches_total")
+    assert server.metric("headwise_batched_sentences_total") > server.metric(
+        "headwise_batches_total"
+    )
 
 
 HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -76,7 +78,9 @@ HOSTILE = {
     "10,000 headers": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
     + b"".join(b"X-%d: y\r\n" % n for n in range(10_000))
     + b"\r\n",
-    "ranges": b"GET /static/app.js HTTP/1.1\r\nHost: localhost\r\nRange: bytes=" + b"0-,1-," * 500 + b"2-\r\n\r\n",
+    "ranges": b"GET /static/app.js HTTP/1.1\r\nHost: localhost\r\nRange: bytes="
+    + b"0-,1-," * 500
+    + b"2-\r\n\r\n",
     "foreign host": b"GET http://evil.example/v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n",
     "form": b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
     b"Content-Length: 6\r\n\r\ntext=a",
@@ -139,8 +143,12 @@ def open_things(server: ServerProcess) -> tuple[int, int]:
 
 
 def test_killed_clients_leave_nothing_running(server: ServerProcess) -> None:
-    body = json.dumps({"text": ["a b c d " * 40] * 4, "decoding": {"kind": "beam", "size": 8}}).encode()
-    connections = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(16)]
+    body = json.dumps(
+        {"text": ["a b c d " * 40] * 4, "decoding": {"kind": "beam", "size": 8}}
+    ).encode()
+    connections = [
+        socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(16)
+    ]
     for connection in connections:
         connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
     until = time.monotonic() + 20
@@ -156,8 +164,14 @@ def test_killed_clients_leave_nothing_running(server: ServerProcess) -> None:
 
 def searcher_of(server: ServerProcess) -> int:
     """The process that searches for this server."""
-    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text(encoding="ascii")
-    return next(int(pid) for pid in children.split() if "searcher" in Path(f"/proc/{pid}/cmdline").read_text())
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text(
+        encoding="ascii"
+    )
+    return next(
+        int(pid)
+        for pid in children.split()
+        if "searcher" in Path(f"/proc/{pid}/cmdline").read_text()
+    )
 
 
 @pytest.mark.prove
@@ -168,7 +182,9 @@ def test_a_stopped_searching_process_is_replaced_and_readyz_tells_it(server: Ser
     body = {"text": SENTENCES[:4], "decoding": GREEDY}
     answered: list[int] = []
     threads = [
-        threading.Thread(target=lambda: answered.append(server.ask("POST", "/v1/translate", body)[0]))
+        threading.Thread(
+            target=lambda: answered.append(server.ask("POST", "/v1/translate", body)[0])
+        )
         for _ in range(32)
     ]
     for thread in threads:
@@ -210,7 +226,12 @@ def test_memory_stays_flat(server: ServerProcess) -> None:
     def run(count: int) -> float:
         connection = server.connect()
         for number in range(count):
-            ask(connection, "POST", "/v1/translate", {"text": SENTENCES[number % 20], "decoding": GREEDY})
+            ask(
+                connection,
+                "POST",
+                "/v1/translate",
+                {"text": SENTENCES[number % 20], "decoding": GREEDY},
+            )
         connection.close()
         return server.metric("process_resident_memory_bytes")
 
@@ -227,7 +248,10 @@ def test_a_signal_finishes_what_was_accepted_and_refuses_the_rest(server: Server
     accepted: list[int] = []
     body = {"text": SENTENCES[:4], "decoding": {"kind": "beam", "size": 4}}
     threads = [
-        threading.Thread(target=lambda: accepted.append(server.ask("POST", "/v1/translate", body)[0])) for _ in range(6)
+        threading.Thread(
+            target=lambda: accepted.append(server.ask("POST", "/v1/translate", body)[0])
+        )
+        for _ in range(6)
     ]
     for thread in threads:
         thread.start()

@@ -30,16 +30,25 @@ def test_a_text_is_traced_as_the_library_does(reading: TestClient) -> None:
         "encoder_decoder",
         "decoder_only",
     ]
-    body = {"model": "gpt", "text": TEXT, "top": 3, "maps": {"kinds": ["decoder_self"], "heads": [1, 1], "bits": 16}}
+    body = {
+        "model": "gpt",
+        "text": TEXT,
+        "top": 3,
+        "maps": {"kinds": ["decoder_self"], "heads": [1, 1], "bits": 16},
+    }
     reply = reading.post("/v1/trace", json=body).json()
     own = trace_text(make_reader(), TEXT, maps=MapChoice(), num_alternatives=3)
     assert (reply["source"]["pieces"], reply["tree"]) == ([], None)
     assert reply["target"]["pieces"] == list(own.predicted_pieces)
     assert reply["target_input"]["pieces"] == list(own.read_pieces)
     assert reply["target_input"]["marks"][:2] == [True, False]
-    assert reply["n_best"][0]["token_log_probabilities"] == pytest.approx(own.log_probabilities, abs=1e-5)
+    assert reply["n_best"][0]["token_log_probabilities"] == pytest.approx(
+        own.log_probabilities, abs=1e-5
+    )
     assert reply["n_best"][0]["score"] == pytest.approx(np.mean(own.log_probabilities), abs=1e-5)
-    assert [step["best"][0]["piece"] for step in reply["steps"]] == [step.best[0].piece for step in own.decisions]
+    assert [step["best"][0]["piece"] for step in reply["steps"]] == [
+        step.best[0].piece for step in own.decisions
+    ]
     assert [one["layer"] for one in reply["maps"]] == [0, 1, 2]
     for packed, one in zip(reply["maps"], own.maps, strict=True):
         numbers = np.frombuffer(base64.b64decode(packed["weights"]), "<u2").reshape(packed["shape"])
@@ -55,16 +64,23 @@ def test_a_row_is_opened_up_as_the_library_does(reading: TestClient) -> None:
     for wish in ({"target": "der"}, {"kind": "cross"}):
         refused = reading.post("/v1/row", json={**body, **wish})
         assert refused.status_code == 422
-        assert "a language model has no source and no translation" in refused.json()["error"]["message"]
+        assert (
+            "a language model has no source and no translation"
+            in refused.json()["error"]["message"]
+        )
 
 
-def test_without_a_name_the_translator_is_asked_and_where_there_is_none_the_language_model(reading: TestClient) -> None:
+def test_without_a_name_the_translator_is_asked_and_where_there_is_none_the_language_model(
+    reading: TestClient,
+) -> None:
     assert reading.post("/v1/trace", json={"text": TEXT}).json()["model"] == "tiny"
     only = {"gpt": LoadedModel("gpt", "language_model", make_reader(), language="en")}
     with TestClient(create_app(only, ServerSettings()), base_url="http://127.0.0.1") as client:
         reply = client.post("/v1/trace", json={"text": TEXT, "maps": {}}).json()
         assert (reply["model"], reply["maps"], len(reply["attention"])) == ("gpt", [], 3)
-        assert client.post("/v1/occlude", json={"text": TEXT}).json()["error"]["code"] == "wrong_kind"
+        assert (
+            client.post("/v1/occlude", json={"text": TEXT}).json()["error"]["code"] == "wrong_kind"
+        )
 
 
 @pytest.mark.parametrize(
@@ -79,14 +95,18 @@ def test_without_a_name_the_translator_is_asked_and_where_there_is_none_the_lang
         ({"maps": {"kinds": ["decoder_self"], "layers": [3]}}, "there is no layer 3; there are 3"),
     ],
 )
-def test_what_a_language_model_cannot_do(reading: TestClient, wish: dict[str, object], words: str) -> None:
+def test_what_a_language_model_cannot_do(
+    reading: TestClient, wish: dict[str, object], words: str
+) -> None:
     reply = reading.post("/v1/trace", json={"model": "gpt", "text": TEXT, **wish})
     assert reply.status_code == 422
     assert reply.json()["error"]["code"] == "not_possible"
     assert words in reply.json()["error"]["message"]
 
 
-def test_too_many_values_are_told_by_their_code(reading: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_values_are_told_by_their_code(
+    reading: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sentence_traces, "MAX_VALUES", 2 * 7 * 7)
     body = {"model": "gpt", "text": TEXT, "maps": {"kinds": ["decoder_self"]}}
     assert reading.post("/v1/trace", json=body).json()["error"]["code"] == "too_many_values"

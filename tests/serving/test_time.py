@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from headwise.serving.loaded import LoadedModel
-from headwise.text.splitting import split_text
+from headwise.text.sentence_splitting import split_text
 
 ATTACKS: dict[str, Callable[[int], str]] = {
     "one letter": lambda n: "a" * n,
@@ -41,7 +41,9 @@ def seconds_for(models: dict[str, LoadedModel], text: str) -> float:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_time_grows_with_the_length_and_not_with_its_square(models: dict[str, LoadedModel], name: str) -> None:
+def test_time_grows_with_the_length_and_not_with_its_square(
+    models: dict[str, LoadedModel], name: str
+) -> None:
     lengths = (1_000, 4_000)
     short, long = (seconds_for(models, ATTACKS[name](length)) for length in lengths)
     # Four times the length: 16 times the time if it were the square; what is measured in microseconds may be all noise.

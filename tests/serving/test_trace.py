@@ -13,7 +13,7 @@ from headwise.serving.api.trace import answer_occlusion, answer_trace
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Abandoned
 from headwise.serving.schemas_trace import OccludeBody, TraceBody
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from tests.explorer.conftest import BUNDLE
 
 TEXT = "The old dog saw the child."
@@ -22,9 +22,17 @@ ALL = ["encoder_self", "decoder_self", "cross"]
 
 def test_a_trace_is_the_librarys(client: TestClient) -> None:
     translator = Translator.load(BUNDLE, device="cpu")
-    body = {"text": TEXT, "beam": {"size": 3}, "top": 4, "tree": True, "maps": {"kinds": ALL, "bits": 16}}
+    body = {
+        "text": TEXT,
+        "beam": {"size": 3},
+        "top": 4,
+        "tree": True,
+        "maps": {"kinds": ALL, "bits": 16},
+    }
     reply = client.post("/v1/trace", json=body).json()
-    settings = translator.settings(["kind=beam", "size=3", "num_best=3", "max_length={factor: 2.0, extra: 20}"])
+    settings = translator.settings(
+        ["kind=beam", "size=3", "num_best=3", "max_length={factor: 2.0, extra: 20}"]
+    )
     expected = translator([TEXT], settings)[0]  # type: ignore[arg-type]
     assert [one["text"] for one in reply["n_best"]] == [one.text for one in expected.n_best]
     assert reply["n_best"][0]["score"] == pytest.approx(expected.score, abs=1e-5)
@@ -36,8 +44,12 @@ def test_a_trace_is_the_librarys(client: TestClient) -> None:
     maps = translator.trace(source, reply["n_best"][0]["tokens"]).maps
     for packed in reply["maps"]:
         numbers = np.frombuffer(base64.b64decode(packed["weights"]), "<u2").reshape(packed["shape"])
-        np.testing.assert_allclose(numbers * packed["scale"] / 65535, maps[packed["name"]], atol=1e-4)
-    assert {(one["kind"], one["layer"], one["heads"]) for one in reply["attention"]} == {(kind, 0, 2) for kind in ALL}
+        np.testing.assert_allclose(
+            numbers * packed["scale"] / 65535, maps[packed["name"]], atol=1e-4
+        )
+    assert {(one["kind"], one["layer"], one["heads"]) for one in reply["attention"]} == {
+        (kind, 0, 2) for kind in ALL
+    }
     assert trace_translation(translator, TEXT).source_pieces == tuple(reply["source"]["pieces"])
 
 
@@ -65,12 +77,18 @@ def test_a_prefix_in_words_or_tokens(client: TestClient) -> None:
         ({"text": TEXT, "beam": {"size": 9}}, "bad_request", "beam.size"),
         ({"text": TEXT, "top": 11}, "bad_request", "top"),
         ({"text": TEXT, "maps": {"heads": [2]}}, "not_possible", "there is no head 2"),
-        ({"text": TEXT, "maps": {"layers": [0, 255]}}, "not_possible", "there is no layer 255; there are 1"),
+        (
+            {"text": TEXT, "maps": {"layers": [0, 255]}},
+            "not_possible",
+            "there is no layer 255; there are 1",
+        ),
         ({"text": TEXT, "prefix_tokens": [10**6]}, "not_possible", "outside the vocabulary"),
         ({"text": TEXT, "maps": {"kinds": ["all"]}}, "bad_request", "maps.kinds.0"),
     ],
 )
-def test_limits(client: TestClient, body: dict[str, object], code: str | None, words: str | None) -> None:
+def test_limits(
+    client: TestClient, body: dict[str, object], code: str | None, words: str | None
+) -> None:
     reply = client.post("/v1/trace", json=body)
     if code is None:
         assert reply.status_code in (200, 422)
@@ -81,7 +99,9 @@ def test_limits(client: TestClient, body: dict[str, object], code: str | None, w
     assert words in reply.json()["error"]["message"]
 
 
-def test_too_many_weights_are_refused_with_a_way_out(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_weights_are_refused_with_a_way_out(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sentence_traces, "MAX_VALUES", 100)
     error = client.post("/v1/trace", json={"text": TEXT, "maps": {"kinds": ALL}}).json()["error"]
     assert error["code"] == "too_many_values"
@@ -94,7 +114,9 @@ def test_leaving_words_out(client: TestClient) -> None:
     assert reply["words"] == ["The", "old", "dog", "saw", "the", "child", "."]
     assert np.shape(reply["changes"]) == (7, len(reply["pieces"]))
     np.testing.assert_allclose(np.sum(reply["changes"], axis=1), reply["totals"], atol=1e-4)
-    error = client.post("/v1/occlude", json={"text": "x y " * 60, "tokens": [7] * 129}).json()["error"]
+    error = client.post("/v1/occlude", json={"text": "x y " * 60, "tokens": [7] * 129}).json()[
+        "error"
+    ]
     assert error["code"] == "too_long"
     assert "at most 128 pieces" in error["message"]
     short = client.post("/v1/occlude", json={"text": TEXT, "tokens": [7, 9]}).json()
@@ -107,7 +129,10 @@ def test_every_file_of_the_page_is_served_under_the_policy(client: TestClient) -
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert "unsafe" not in page.headers["content-security-policy"]
     head = client.head("/")
-    assert (head.status_code, head.headers["content-length"]) == (200, page.headers["content-length"])
+    assert (head.status_code, head.headers["content-length"]) == (
+        200,
+        page.headers["content-length"],
+    )
     for name in page_files():
         reply = client.get(f"/static/{name}")
         assert reply.status_code == 200, name
@@ -115,7 +140,8 @@ def test_every_file_of_the_page_is_served_under_the_policy(client: TestClient) -
 
 
 @pytest.mark.parametrize(
-    "name", ["../traces.py", "..%2ftraces.py", "%2e%2e/en.json", "/etc/passwd", "views", "nothing.js"]
+    "name",
+    ["../traces.py", "..%2ftraces.py", "%2e%2e/en.json", "/etc/passwd", "views", "nothing.js"],
 )
 def test_nothing_else_is_served(client: TestClient, name: str) -> None:
     assert client.get(f"/static/{name}").status_code == 404
@@ -133,4 +159,6 @@ def test_nobody_waits_any_more(models: dict[str, LoadedModel]) -> None:
         answer_trace("tiny", translator, TraceBody(text=TEXT), is_over=is_over)
     assert len(asked) == 4
     with pytest.raises(Abandoned):
-        answer_occlusion("tiny", translator, OccludeBody(text=TEXT, tokens=[7, 9]), is_over=lambda: True)
+        answer_occlusion(
+            "tiny", translator, OccludeBody(text=TEXT, tokens=[7, 9]), is_over=lambda: True
+        )

@@ -24,7 +24,9 @@ def _statuses(found: bytes) -> list[int]:
     ids=["length", "chunks"],
 )
 @pytest.mark.parametrize("size", [1, 7, 100_000])
-def test_a_body_behind_an_offer_is_read_as_framed(running: Running, offer: bytes, framed: bytes, size: int) -> None:
+def test_a_body_behind_an_offer_is_read_as_framed(
+    running: Running, offer: bytes, framed: bytes, size: int
+) -> None:
     """The parser took the body for another protocol: what was in the same packet was dropped, what came later was read as a request."""
     sent = POST + offer + framed + LAST
     with running.connect() as connection:
@@ -37,7 +39,9 @@ def test_a_body_behind_an_offer_is_read_as_framed(running: Running, offer: bytes
 
 def test_a_body_that_looks_like_a_request_is_a_body(running: Running) -> None:
     hidden = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with running.connect(sent=POST + OFFERS[0] + b"Content-Length: %d\r\n\r\n" % len(hidden)) as connection:
+    with running.connect(
+        sent=POST + OFFERS[0] + b"Content-Length: %d\r\n\r\n" % len(hidden)
+    ) as connection:
         connection.sendall(hidden + LAST)
         found = read_all(connection)
     assert _statuses(found) == [400, 200]
@@ -45,7 +49,9 @@ def test_a_body_that_looks_like_a_request_is_a_body(running: Running) -> None:
 
 
 @pytest.mark.parametrize("offer", OFFERS, ids=["HTTP/2", "WebSocket"])
-def test_a_request_behind_an_offer_without_a_body_is_answered(running: Running, offer: bytes) -> None:
+def test_a_request_behind_an_offer_without_a_body_is_answered(
+    running: Running, offer: bytes
+) -> None:
     asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + offer + b"\r\n"
     with running.connect(sent=asked + asked + LAST) as connection:
         assert _statuses(read_all(connection)) == [200, 200, 200]
@@ -60,7 +66,9 @@ def test_many_offers_at_once_are_as_bounded_as_other_requests(running: Running) 
 
 
 def test_a_tunnel_is_refused_and_closed(running: Running) -> None:
-    with running.connect(sent=b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n" + LAST) as connection:
+    with running.connect(
+        sent=b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n" + LAST
+    ) as connection:
         found = read_all(connection)
     assert _statuses(found) == [501]
     assert b"no_tunnel" in found

@@ -10,7 +10,13 @@ import pytest
 
 from headwise.serving import worker as module
 from headwise.serving.orders import Abandoned, More, Order, Part
-from headwise.serving.worker import MAX_BATCH_SENTENCES, MAX_BATCH_TOKENS, Worker, WorkerDied, choose_batch
+from headwise.serving.worker import (
+    MAX_BATCH_SENTENCES,
+    MAX_BATCH_TOKENS,
+    Worker,
+    WorkerDied,
+    choose_batch,
+)
 
 LATER = 1e12
 
@@ -51,13 +57,18 @@ def hold(worker: Worker) -> threading.Event:
 def test_what_waits_together_is_answered_together(worker: Worker) -> None:
     run = Recorder()
     go = hold(worker)
-    orders = [Order([Part(run=run, argument=(n, p), key="a") for p in range(3)], deadline=LATER) for n in range(5)]
+    orders = [
+        Order([Part(run=run, argument=(n, p), key="a") for p in range(3)], deadline=LATER)
+        for n in range(5)
+    ]
     other = Order([Part(run=run, argument="other", key="b")], deadline=LATER)
     alone = Order([Part(run=run, argument="alone")], deadline=LATER)
     for order in (*orders[:2], other, alone, *orders[2:]):
         worker.put(order)
     go.set()
-    assert [order.future.result(10) for order in orders] == [[(n, p) for p in range(3)] for n in range(5)]
+    assert [order.future.result(10) for order in orders] == [
+        [(n, p) for p in range(3)] for n in range(5)
+    ]
     assert other.future.result(10) == ["other"]
     assert alone.future.result(10) == ["alone"]
     assert sorted(map(len, run.batches)) == [1, 1, 15]
@@ -124,8 +135,12 @@ def test_abandoned_work_ends_quietly(worker: Worker) -> None:
     assert order.future.result(10) == [1]
 
 
-@pytest.mark.parametrize("number", [0, *(pytest.param(n, marks=pytest.mark.prove) for n in range(1, 20))])
-def test_a_killed_worker_costs_the_batch_at_hand_and_nothing_else(worker: Worker, number: int) -> None:
+@pytest.mark.parametrize(
+    "number", [0, *(pytest.param(n, marks=pytest.mark.prove) for n in range(1, 20))]
+)
+def test_a_killed_worker_costs_the_batch_at_hand_and_nothing_else(
+    worker: Worker, number: int
+) -> None:
     """S6: killed in the middle of 64 requests; 20 times at full length."""
     time.sleep(0.003 * number)
     began = threading.Event()
@@ -145,7 +160,9 @@ def test_a_killed_worker_costs_the_batch_at_hand_and_nothing_else(worker: Worker
     for order in others:
         worker.put(order)
     start = time.monotonic()
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(worker._thread.ident or 0), ctypes.py_object(SystemExit))
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(worker._thread.ident or 0), ctypes.py_object(SystemExit)
+    )
     with pytest.raises(WorkerDied):
         victim.future.result(10)
     assert [order.future.result(10) for order in others] == [[n] for n in range(63)]
@@ -166,7 +183,9 @@ def test_closing_refuses_what_waits() -> None:
     assert waiting.future.done()
 
 
-def test_the_thread_lingers_for_those_it_answered_before(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_thread_lingers_for_those_it_answered_before(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "LINGER_SECONDS", 5.0)
     monkeypatch.setattr(module, "LINGER_GAP", 5.0)
     run = Recorder()
@@ -238,7 +257,13 @@ def test_who_comes_meanwhile_joins_unless_another_waits_longer(worker: Worker) -
     for order in (*orders, other, last):
         worker.put(order)
     go.set()
-    assert [order.future.result(10) for order in (*orders, other, last)] == [[0], [1], [2], ["other"], [3]]
+    assert [order.future.result(10) for order in (*orders, other, last)] == [
+        [0],
+        [1],
+        [2],
+        ["other"],
+        [3],
+    ]
     assert run.rounds[0] == [0, 1, 2, 3]
     late = [Order([Part(run, run.flow, n, key=1)], deadline=LATER) for n in range(4, 40)]
     for order in late:

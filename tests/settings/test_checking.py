@@ -26,15 +26,17 @@ class Drawing(Settings):
     place: Literal["left", "right"] = "left"
     path: Path = Path()
     shape: Annotated[Square | Circle, pydantic.Field(discriminator="kind")] = Square()
-    shapes: tuple[Annotated[Square | Circle, pydantic.Field(discriminator="kind")], ...] = pydantic.Field(
-        default=(Square(),), min_length=1
+    shapes: tuple[Annotated[Square | Circle, pydantic.Field(discriminator="kind")], ...] = (
+        pydantic.Field(default=(Square(),), min_length=1)
     )
     size: int
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         if self.title == "ugly":
-            raise SettingsError("title=ugly is not wanted; choose another", "不要 title=ugly；请换一个")
+            raise SettingsError(
+                "title=ugly is not wanted; choose another", "不要 title=ugly；请换一个"
+            )
         if self.title == "plain":
             raise ValueError("a plain error")
         return self
@@ -43,16 +45,40 @@ class Drawing(Settings):
 @pytest.mark.parametrize(
     ("data", "en", "zh"),
     [
-        ({"size": "ten"}, "size: must be a whole number, not 'ten'", "size：必须是整数，而不是 'ten'"),
+        (
+            {"size": "ten"},
+            "size: must be a whole number, not 'ten'",
+            "size：必须是整数，而不是 'ten'",
+        ),
         ({"size": 1.5}, "size: must be a whole number, not 1.5", "size：必须是整数"),
         ({}, "size: is required, but not there", "size：必须给出"),
         ({"size": 1, "title": 3}, "title: must be a text, not 3", "title：必须是文本"),
-        ({"size": 1, "title": ""}, "title: must have at least 1 characters", "title：至少需要 1 个字符"),
-        ({"size": 1, "title": "toolong"}, "title: must have at most 5 characters", "title：最多 5 个字符"),
-        ({"size": 1, "filled": "perhaps"}, "filled: must be true or false, not 'perhaps'", "必须是 true 或 false"),
-        ({"size": 1, "place": "top"}, "place: must be 'left' or 'right', not 'top'", "place：必须是 'left' 或 'right'"),
+        (
+            {"size": 1, "title": ""},
+            "title: must have at least 1 characters",
+            "title：至少需要 1 个字符",
+        ),
+        (
+            {"size": 1, "title": "toolong"},
+            "title: must have at most 5 characters",
+            "title：最多 5 个字符",
+        ),
+        (
+            {"size": 1, "filled": "perhaps"},
+            "filled: must be true or false, not 'perhaps'",
+            "必须是 true 或 false",
+        ),
+        (
+            {"size": 1, "place": "top"},
+            "place: must be 'left' or 'right', not 'top'",
+            "place：必须是 'left' 或 'right'",
+        ),
         ({"size": 1, "path": 7}, "path: must be a path, not 7", "path：必须是路径"),
-        ({"size": 1, "shape": 7}, "shape: must be `key: value` parts, not 7", "shape：必须由 `键: 值` 组成"),
+        (
+            {"size": 1, "shape": 7},
+            "shape: must be `key: value` parts, not 7",
+            "shape：必须由 `键: 值` 组成",
+        ),
         (
             {"size": 1, "shape": "circle"},
             "shape: must be `key: value` parts, not 'circle'; did you mean shape.kind=circle?",
@@ -63,23 +89,51 @@ class Drawing(Settings):
             "radius: unknown key; did you mean shape.radius or shapes.radius?",
             "radius：未知的键；是否想写 shape.radius 或 shapes.radius？",
         ),
-        ({"size": 1, "shape": "oval"}, "shape: must be `key: value` parts, not 'oval'", "而不是 'oval'"),
-        ({"size": 1, "shapes": [{"side": 2}]}, "shapes.0: its kind is missing", "shapes.0：缺少 kind"),
+        (
+            {"size": 1, "shape": "oval"},
+            "shape: must be `key: value` parts, not 'oval'",
+            "而不是 'oval'",
+        ),
+        (
+            {"size": 1, "shapes": [{"side": 2}]},
+            "shapes.0: its kind is missing",
+            "shapes.0：缺少 kind",
+        ),
         (
             {"size": 1, "shape": {"kind": "cirle"}},
             "shape: no kind 'cirle'; choose one of 'square', 'circle'; did you mean 'circle'?",
             "shape：没有 'cirle' 这个 kind；可选：'square', 'circle'；是否想写 'circle'？",
         ),
-        ({"size": 1, "shape": {"kind": "square", "side": 0}}, "shape.side: must be at least 1, not 0", "必须不小于 1"),
+        (
+            {"size": 1, "shape": {"kind": "square", "side": 0}},
+            "shape.side: must be at least 1, not 0",
+            "必须不小于 1",
+        ),
         (
             {"size": 1, "shape": {"kind": "square", "side": 12}},
             "shape.side: must be at most 11, not 12",
             "必须不大于 11",
         ),
-        ({"size": 1, "shape": {"kind": "circle", "radius": 0}}, "shape.radius: must be greater than 0", "必须大于 0"),
-        ({"size": 1, "shape": {"kind": "circle", "radius": 5}}, "shape.radius: must be less than 5", "必须小于 5"),
-        ({"size": 1, "shape": {"kind": "circle", "radius": "r"}}, "shape.radius: must be a number", "必须是数字"),
-        ({"size": 1, "shape": {"kind": "circle", "radius": 1e999}}, "shape.radius: must be", "shape.radius：必须"),
+        (
+            {"size": 1, "shape": {"kind": "circle", "radius": 0}},
+            "shape.radius: must be greater than 0",
+            "必须大于 0",
+        ),
+        (
+            {"size": 1, "shape": {"kind": "circle", "radius": 5}},
+            "shape.radius: must be less than 5",
+            "必须小于 5",
+        ),
+        (
+            {"size": 1, "shape": {"kind": "circle", "radius": "r"}},
+            "shape.radius: must be a number",
+            "必须是数字",
+        ),
+        (
+            {"size": 1, "shape": {"kind": "circle", "radius": 1e999}},
+            "shape.radius: must be",
+            "shape.radius：必须",
+        ),
         (
             {"size": 1, "shape": {"kind": "circle", "radus": 1}},
             "shape.radus: unknown key; did you mean 'radius'?",
@@ -92,14 +146,31 @@ class Drawing(Settings):
         ),
         (
             {"size": 1, "shape": {"kind": "square", "radius": 1}},
-            "shape.radius: unknown key of kind: square; it belongs to kind: circle; known here: kind, side",
+            "shape.radius: unknown key of kind: square; it belongs to kind: circle; known here: "
+            "kind, side",
             "shape.radius：kind: square 没有这个键；它属于 kind: circle；这里可用：kind、side",
         ),
-        ({"size": 1, "shapes": [{"kind": "square", "radius": 1}]}, "shapes.0.radius: unknown key of kind: square", ""),
-        ({"size": 1, "shape": {"kind": "circle", "centre": {"sid": 1}}}, "shape.centre.sid: unknown key; did you", ""),
+        (
+            {"size": 1, "shapes": [{"kind": "square", "radius": 1}]},
+            "shapes.0.radius: unknown key of kind: square",
+            "",
+        ),
+        (
+            {"size": 1, "shape": {"kind": "circle", "centre": {"sid": 1}}},
+            "shape.centre.sid: unknown key; did you",
+            "",
+        ),
         ({"size": 1, "shapes": 3}, "shapes: must be a list, not 3", "shapes：必须是列表"),
-        ({"size": 1, "shapes": []}, "shapes: must have at least 1 entries", "shapes：至少需要 1 项"),
-        ({"size": 1, "title": "ugly"}, "title=ugly is not wanted; choose another", "不要 title=ugly；请换一个"),
+        (
+            {"size": 1, "shapes": []},
+            "shapes: must have at least 1 entries",
+            "shapes：至少需要 1 项",
+        ),
+        (
+            {"size": 1, "title": "ugly"},
+            "title=ugly is not wanted; choose another",
+            "不要 title=ugly；请换一个",
+        ),
         ({"size": 1, "title": "plain"}, "a plain error", "a plain error"),
     ],
 )
@@ -170,7 +241,10 @@ class Picture(Settings):
 
 def test_another_name_of_a_kind_is_known_by_its_description() -> None:
     """Nearer than any name that looks alike."""
-    with pytest.raises(SettingsError, match=r"no kind 'disk'; choose one of 'square', 'disc'; did you mean 'disc'[?]"):
+    with pytest.raises(
+        SettingsError,
+        match=r"no kind 'disk'; choose one of 'square', 'disc'; did you mean 'disc'[?]",
+    ):
         check_settings(Picture, {"shape": {"kind": "disk"}})
     with pytest.raises(SettingsError, match=r"no kind 'written'; .* did you mean 'disc'[?]"):
         check_settings(Picture, {"shape": {"kind": "written"}})
@@ -178,7 +252,8 @@ def test_another_name_of_a_kind_is_known_by_its_description() -> None:
 
 def test_a_key_that_looks_like_one_of_another_kind() -> None:
     with pytest.raises(
-        SettingsError, match=r"shape.raduis: unknown key; did you mean 'radius' of kind: circle[?] known"
+        SettingsError,
+        match=r"shape.raduis: unknown key; did you mean 'radius' of kind: circle[?] known",
     ):
         check_settings(Drawing, {"size": 1, "shape": {"kind": "square", "raduis": 2}})
 
@@ -218,8 +293,16 @@ class Search(Settings):
             "length: must be a whole number or `key: value` parts, not [1]",
             "必须是整数，或由 `键: 值` 组成，而不是 [1]",
         ),
-        ({"factor": "abc"}, "length.factor: must be a number, not 'abc'", "length.factor：必须是数字，而不是 'abc'"),
-        ({"faktor": 2}, "length.faktor: unknown key; did you mean 'factor'?", "未知的键；是否想写 'factor'？"),
+        (
+            {"factor": "abc"},
+            "length.factor: must be a number, not 'abc'",
+            "length.factor：必须是数字，而不是 'abc'",
+        ),
+        (
+            {"faktor": 2},
+            "length.faktor: unknown key; did you mean 'factor'?",
+            "未知的键；是否想写 'factor'？",
+        ),
     ],
 )
 def test_a_value_of_several_forms_is_wrong_once(length: object, en: str, zh: str) -> None:

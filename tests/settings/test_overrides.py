@@ -29,7 +29,9 @@ def test_one_value_is_changed_and_nothing_else(override: str, expected: object) 
 
 
 def test_a_new_kind_starts_the_choice_afresh() -> None:
-    changed = apply_overrides(DATA, ["training.schedule.kind=cosine", "training.schedule.peak=1e-3"])
+    changed = apply_overrides(
+        DATA, ["training.schedule.kind=cosine", "training.schedule.peak=1e-3"]
+    )
     assert changed["training"]["schedule"] == {"kind": "cosine", "peak": 0.001}
     same = apply_overrides(DATA, ["training.schedule.kind=noam"])
     assert same["training"]["schedule"] == {"kind": "noam", "dim": 8}
@@ -47,7 +49,10 @@ def test_the_later_override_wins() -> None:
         ("training..steps=3", "is not an override"),
         ("--steps=3", "is not an override"),
         ("training.steps.more=3", "there is no place for 'more'"),
-        ("training.steps.more.still=3", "there is no place for 'still'|there is no place for 'more'"),
+        (
+            "training.steps.more.still=3",
+            "there is no place for 'still'|there is no place for 'more'",
+        ),
         ("data.train.7=3", "there is no place for '7'"),
         ("data.train.7.path=3", "there is no place for '7'"),
         ("a=[1", r"'a=\[1': not readable as YAML"),
@@ -62,7 +67,14 @@ def test_what_is_no_override_is_refused(override: str, message: str) -> None:
 def test_a_key_given_before_its_kind_is_not_lost() -> None:
     changed = apply_overrides(DATA, ["training.schedule.warmup=3", "training.schedule.kind=linear"])
     assert changed["training"]["schedule"] == {"kind": "linear", "warmup": 3}
-    whole = ["training.schedule={kind: cosine, peak: 1}", "training.schedule.warmup=3", "training.schedule.kind=linear"]
+    whole = [
+        "training.schedule={kind: cosine, peak: 1}",
+        "training.schedule.warmup=3",
+        "training.schedule.kind=linear",
+    ]
     assert apply_overrides(DATA, whole)["training"]["schedule"] == {"kind": "linear", "warmup": 3}
     # A choice by itself, as `translate --set` changes it, has its kind at the top.
-    assert apply_overrides({"kind": "greedy"}, ["max_length=3", "kind=beam"]) == {"kind": "beam", "max_length": 3}
+    assert apply_overrides({"kind": "greedy"}, ["max_length=3", "kind=beam"]) == {
+        "kind": "beam",
+        "max_length": 3,
+    }

@@ -9,7 +9,15 @@ from headwise.settings import MAX_RECIPE_BYTES, read_settings_file, read_yaml
 
 def test_numbers_and_words_are_read_as_people_write_them() -> None:
     text = "a: 1e-3\nb: no\nc: true\nd: 3.0e-3\ne: 2024-01-02\nf: [1, 2.5, null]\ng: off\nh: 1_000"
-    expected = {"a": 0.001, "b": "no", "c": True, "d": 0.003, "e": "2024-01-02", "f": [1, 2.5, None], "g": "off"}
+    expected = {
+        "a": 0.001,
+        "b": "no",
+        "c": True,
+        "d": 0.003,
+        "e": "2024-01-02",
+        "f": [1, 2.5, None],
+        "g": "off",
+    }
     assert read_yaml(text) == {**expected, "h": 1000}
     assert read_yaml("[010, 12:30, 0x1f, 0b11, -7, +0.5, .5, 1., .inf, 190:20:30.15, '1']") == [
         "010", "12:30", "0x1f", "0b11", -7, 0.5, 0.5, 1.0, float("inf"), "190:20:30.15", "1",
@@ -60,7 +68,10 @@ def test_a_mistake_is_explained_in_chinese() -> None:
         (b"just words", "holds no `key: value` lines"),
         (b"\xff\xfe\x00a", "is not UTF-8 text; save the recipe as UTF-8"),
         ("任务: 翻译".encode("gb18030"), "is not UTF-8 text"),
-        (b"a: 1\n" * (MAX_RECIPE_BYTES // 4), r"the recipe has 1,310,720 bytes; at most 1,048,576 are read"),
+        (
+            b"a: 1\n" * (MAX_RECIPE_BYTES // 4),
+            r"the recipe has 1,310,720 bytes; at most 1,048,576 are read",
+        ),
     ],
 )
 def test_a_file_that_is_no_recipe(content: bytes, message: str, tmp_path: Path) -> None:
@@ -77,7 +88,10 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"cannot be read .No such file or directory.; give the path of a recipe"):
+    with pytest.raises(
+        SettingsError,
+        match=r"cannot be read .No such file or directory.; give the path of a recipe",
+    ):
         read_settings_file(tmp_path / "none.yaml")
     with pytest.raises(SettingsError, match=r"cannot be read .Is a directory."):
         read_settings_file(tmp_path)

@@ -5,12 +5,13 @@ import pytest
 from headwise.errors import SettingsError
 from headwise.settings.problems import has_path
 from headwise.settings.usual_names import USUAL_NAMES, UsualName
-from headwise.tasks.recipe import TASKS, _type_of, load_recipe
+from headwise.tasks.recipe import _type_of, load_recipe
+from headwise.tasks.table import task_words
 
 
 @pytest.mark.parametrize("usual", USUAL_NAMES, ids=lambda one: one.words[0])
 def test_every_task_has_the_keys_that_are_named_for_it(usual: UsualName) -> None:
-    for task in TASKS:
+    for task in task_words():
         recipe = _type_of({"task": task})
         assert recipe is not None
         found = [path for path in usual.paths if has_path(recipe, path.split("."))]
@@ -21,8 +22,14 @@ def test_every_task_has_the_keys_that_are_named_for_it(usual: UsualName) -> None
 @pytest.mark.parametrize(
     ("override", "meant"),
     [
-        ("training.learning_rate=3", "training.learning_rate: unknown key; did you mean training.schedule.peak"),
-        ("optim.lr=3", "optim: unknown key; did you mean training.schedule.peak"),  # an unknown section
+        (
+            "training.learning_rate=3",
+            "training.learning_rate: unknown key; did you mean training.schedule.peak",
+        ),
+        (
+            "optim.lr=3",
+            "optim: unknown key; did you mean training.schedule.peak",
+        ),  # an unknown section
         ("data.max_tokens=3", "did you mean data.filter.max_tokens"),
         ("training.batch_size=3", "did you mean training.batch_tokens"),
         ("epochs=3", "epochs: unknown key; did you mean training.steps"),
@@ -35,4 +42,6 @@ def test_a_key_of_another_toolkit_is_answered_with_ours(override: str, meant: st
     with pytest.raises(SettingsError) as refused:
         load_recipe("pocket", [override])
     assert f"{meant}?" in refused.value.en
-    assert f"是否想写 {meant.split('did you mean ')[1].replace(' or ', ' 或 ')}？" in refused.value.zh
+    assert (
+        f"是否想写 {meant.split('did you mean ')[1].replace(' or ', ' 或 ')}？" in refused.value.zh
+    )

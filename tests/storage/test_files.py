@@ -22,7 +22,10 @@ from headwise.storage import (
         (b"{", "not readable JSON"),
         (b"\xff", "not readable JSON"),
         (b"[" * 100_000, "not readable JSON"),
-        (b" " * (storage.MAX_JSON_BYTES + 1), "has 1,048,577 bytes, more than the 1,048,576 allowed"),
+        (
+            b" " * (storage.MAX_JSON_BYTES + 1),
+            "has 1,048,577 bytes, more than the 1,048,576 allowed",
+        ),
         (None, "cannot be read .No such file or directory."),
     ],
 )
@@ -33,7 +36,9 @@ def test_json_that_cannot_be_read(tmp_path: Path, content: bytes | None, message
         read_json(tmp_path / "x.json")
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_replaced_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_text(tmp_path / "x", "old")
 
     def fail(descriptor: int) -> None:
@@ -48,14 +53,18 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
 
 def test_json_keeps_chinese_readable_and_refuses_what_is_not_a_number(tmp_path: Path) -> None:
     write_json(tmp_path / "x.json", {"名": [1, None]})
-    assert (tmp_path / "x.json").read_text(encoding="utf-8") == '{\n  "名": [\n    1,\n    null\n  ]\n}\n'
+    assert (tmp_path / "x.json").read_text(
+        encoding="utf-8"
+    ) == '{\n  "名": [\n    1,\n    null\n  ]\n}\n'
     assert read_json(tmp_path / "x.json") == {"名": [1, None]}
     with pytest.raises(ValueError, match=r"not JSON compliant|Out of range"):
         write_json(tmp_path / "x.json", float("nan"))
 
 
 @pytest.mark.parametrize("name", [".", "folder"])
-def test_a_directory_is_not_a_file_to_write(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_is_not_a_file_to_write(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError):

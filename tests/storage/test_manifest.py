@@ -27,8 +27,12 @@ def test_every_byte_is_covered(thing: Path) -> None:
     for path in [thing / "a.txt", thing / "inner" / "b.bin"]:
         content = path.read_bytes()
         for position in range(len(content)):
-            path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
-            with pytest.raises(CheckpointError, match=r"is damaged .its SHA-256 is not the one written") as caught:
+            path.write_bytes(
+                content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+            )
+            with pytest.raises(
+                CheckpointError, match=r"is damaged .its SHA-256 is not the one written"
+            ) as caught:
                 verify_directory(thing, kind="thing")
             assert caught.value.file == path
         path.write_bytes(content)
@@ -86,7 +90,9 @@ def test_a_damaged_manifest_is_called_that(thing: Path) -> None:
 
 
 def test_a_manifest_without_a_seal_is_an_older_one(thing: Path) -> None:
-    """It is read as it is, and its directory is known by the same digest as before there were seals."""
+    """It is read as it is, and its directory is known by the same digest as before there were
+    seals.
+    """
     manifest = json.loads((thing / MANIFEST).read_text(encoding="utf-8"))
     sealed = manifest_digest(thing)
     assert manifest.pop("seal") == sealed

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from headwise.errors import UsageError
-from headwise.storage import MANIFEST, find_leftovers, publish_directory, publishing, remove_leftovers, verify_directory
+from headwise.storage import (
+    MANIFEST,
+    find_leftovers,
+    publish_directory,
+    publishing,
+    remove_leftovers,
+    verify_directory,
+)
 from tests.storage.things import publish
 
 
@@ -19,11 +26,16 @@ def test_an_existing_directory_is_replaced_only_when_asked(thing: Path) -> None:
         publish(thing, "other")
     publish(thing, "other", replace=True)
     assert (thing / "a.txt").read_text(encoding="utf-8") == "other"
-    assert [child.name for child in thing.parent.iterdir()] == ["thing"], "nothing is left beside it"
+    assert [child.name for child in thing.parent.iterdir()] == ["thing"], (
+        "nothing is left beside it"
+    )
 
 
 def test_a_failure_while_writing_leaves_the_old_state(thing: Path) -> None:
-    with contextlib.suppress(KeyboardInterrupt), publish_directory(thing, kind="thing", replace=True) as temporary:
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        publish_directory(thing, kind="thing", replace=True) as temporary,
+    ):
         (temporary / "a.txt").write_text("half", encoding="utf-8")
         raise KeyboardInterrupt
     assert (thing / "a.txt").read_text(encoding="utf-8") == "hello"
@@ -31,7 +43,9 @@ def test_a_failure_while_writing_leaves_the_old_state(thing: Path) -> None:
 
 
 def end_before_line(number: int, path: Path) -> bool:
-    """In a child process: replace `path`, but end at the given line of publishing.py as `kill -9` would; whether it got through."""
+    """In a child process: replace `path`, but end at the given line of publishing.py as `kill -9`
+    would; whether it got through.
+    """
     child = os.fork()
     if child == 0:
         count = itertools.count(1)
@@ -53,7 +67,9 @@ def end_before_line(number: int, path: Path) -> bool:
 def test_ended_at_any_line_it_is_the_old_one_or_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
 ) -> None:
-    """Without the exchange there is one moment without either; the next start puts the old one back."""
+    """Without the exchange there is one moment without either; the next start puts the old one
+    back.
+    """
     if not exchange:
         monkeypatch.setattr(publishing, "_exchange", lambda first, second: False)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
@@ -96,14 +112,18 @@ def test_the_name_never_leads_nowhere(thing: Path) -> None:
     assert (thing / "a.txt").read_text(encoding="utf-8") == "content 39"
 
 
-def test_without_renameat2_it_is_replaced_all_the_same(thing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_renameat2_it_is_replaced_all_the_same(
+    thing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(publishing, "_system_rename", lambda: None)
     publish(thing, "other", replace=True)
     assert (thing / "a.txt").read_text(encoding="utf-8") == "other"
     assert [child.name for child in thing.parent.iterdir()] == ["thing"]
 
 
-def test_if_the_second_rename_fails_the_old_one_is_put_back(thing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_the_second_rename_fails_the_old_one_is_put_back(
+    thing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rename = os.rename
 
     def fail(source: Path, target: Path) -> None:
@@ -127,7 +147,11 @@ def test_leftovers_are_found_and_removed(tmp_path: Path) -> None:
     left = [path.relative_to(tmp_path).as_posix() for path in find_leftovers(tmp_path)]
     assert left == ["a.incomplete", "c/d.retired", "f.replaced", "g.17.incomplete"]
     remove_leftovers(tmp_path)
-    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == ["c", "c/e", "f"]
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == [
+        "c",
+        "c/e",
+        "f",
+    ]
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])

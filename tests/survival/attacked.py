@@ -16,12 +16,13 @@ from typing import Any
 
 import torch
 
-from headwise.data.choices import DataSettings
-from headwise.data.preparation import prepare_data
+from headwise.data.pairs.choices import DataSettings
+from headwise.data.pairs.preparation import prepare_data
 from headwise.errors import HeadwiseError
 from headwise.storage import MANIFEST, write_manifest
-from headwise.tasks.bundle import KIND, load_bundle
+from headwise.tasks.bundle_form import KIND
 from headwise.tasks.recipe import load_recipe
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.text.choices import CharacterSettings
 from tests.attacks.corpora import CORPORA, Corpus
 from tests.attacks.texts import MANIFESTS, YAML
@@ -50,7 +51,10 @@ def measure(work: Callable[[], object]) -> dict[str, Any]:
             answer = {"status": error.exit_status, "message": str(error)}
         except BaseException as error:
             answer = {"status": -1, "message": f"{type(error).__name__}: {error}"}
-        answer |= {"growth": (memory("VmHWM") - before) / 2**20, "seconds": time.process_time() - start}
+        answer |= {
+            "growth": (memory("VmHWM") - before) / 2**20,
+            "seconds": time.process_time() - start,
+        }
         answer["length"], answer["message"] = len(answer["message"]), answer["message"][:4000]
         os.write(writer, json.dumps(answer).encode())
         os._exit(0)
@@ -59,7 +63,9 @@ def measure(work: Callable[[], object]) -> dict[str, Any]:
         content = stream.read()
     os.waitpid(child, 0)
     return (
-        json.loads(content) if content else {"status": -9, "message": "the child died", "growth": 0.0, "seconds": 0.0}
+        json.loads(content)
+        if content
+        else {"status": -9, "message": "the child died", "growth": 0.0, "seconds": 0.0}
     )
 
 
@@ -71,17 +77,19 @@ def attacks(directory: Path, model: Path, size: int) -> Iterator[Case]:
     for name, generate in WEIGHTS.items():
         bundle = copied(model, directory / f"weights {name}")
         generate(bundle / "weights.safetensors")
-        write_manifest(bundle, kind=KIND)  # every checksum is right: the attacker can compute them too
-        yield f"weights: {name}", lambda bundle=bundle: load_bundle(bundle)
+        write_manifest(
+            bundle, kind=KIND
+        )  # every checksum is right: the attacker can compute them too
+        yield f"weights: {name}", lambda bundle=bundle: load_translator_bundle(bundle)
     for name, attack in TOKENIZERS.items():
         bundle = copied(model, directory / f"tokenizer {name}")
         attack(bundle / "tokenizer" / "shared")
         write_manifest(bundle, kind=KIND)
-        yield f"tokenizer: {name}", lambda bundle=bundle: load_bundle(bundle)
+        yield f"tokenizer: {name}", lambda bundle=bundle: load_translator_bundle(bundle)
     for name, text in MANIFESTS.items():
         bundle = copied(model, directory / f"manifest {name}")
         (bundle / MANIFEST).write_text(text(), encoding="utf-8")
-        yield f"manifest: {name}", lambda bundle=bundle: load_bundle(bundle)
+        yield f"manifest: {name}", lambda bundle=bundle: load_translator_bundle(bundle)
     for name, text in YAML.items():
         recipe = directory / f"{name}.yaml"
         recipe.write_text(text(), encoding="utf-8")
@@ -100,12 +108,16 @@ def write_corpus(corpus: Corpus, place: Path) -> None:
 
 def prepare(place: Path) -> object:
     data = DataSettings.model_validate({"source": "en", "target": "de", "train": str(place / "t")})
-    return json.dumps(prepare_data(data, CharacterSettings(), place / "data").train.details["report"])
+    return json.dumps(
+        prepare_data(data, CharacterSettings(), place / "data").train.details["report"]
+    )
 
 
 if __name__ == "__main__":
     place, model = map(Path, sys.argv[1:3])
     os.chdir(place)
     torch.set_num_threads(1)  # threads do not survive a fork
-    load_bundle(model)  # what the first load imports, no attack is to be charged with
-    print(json.dumps({name: measure(work) for name, work in attacks(place, model, int(sys.argv[3]))}))
+    load_translator_bundle(model)  # what the first load imports, no attack is to be charged with
+    print(
+        json.dumps({name: measure(work) for name, work in attacks(place, model, int(sys.argv[3]))})
+    )

@@ -40,7 +40,9 @@ def short_forms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShortForms
     directory = tmp_path_factory.mktemp("background")
     for name in ("interrupted", "attacked", "disks"):
         (directory / name).mkdir()
-    disks = Background("small_disk", directory / "disks", before=OWN_MOUNTS) if may_mount() else None
+    disks = (
+        Background("small_disk", directory / "disks", before=OWN_MOUNTS) if may_mount() else None
+    )
     interrupted = Background("interrupted", directory / "interrupted", NUM_KILLS, 2, 1)
     attacked = Background("attacked", directory / "attacked", BUNDLE, 4)
     yield ShortForms(interrupted, attacked, disks, directory)
@@ -68,7 +70,9 @@ def record(request: pytest.FixtureRequest) -> Callable[[str, str, str], None]:
     return lambda name, what, result: rows.append(Row(name, what, result))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     rows = config.stash.get(FIGURES, [])
     if rows and config.getoption("markexpr") != "not prove":
         terminalreporter.section("survival")

@@ -14,7 +14,9 @@ ARTEFACTS = ("checkpoints/*", "best/*", "data/tokenizers", "data/train", "data/v
 def proved_files(run: Path) -> list[Path]:
     """Every file under a manifest, the manifests included: checkpoints, weights, tokenizers, token stores and the bundle."""
     directories = [directory for pattern in ARTEFACTS for directory in sorted(run.glob(pattern))]
-    return [file for directory in directories for file in sorted(directory.rglob("*")) if file.is_file()]
+    return [
+        file for directory in directories for file in sorted(directory.rglob("*")) if file.is_file()
+    ]
 
 
 def flip_bit(file: Path, bit: int) -> None:
@@ -26,7 +28,9 @@ def flip_bit(file: Path, bit: int) -> None:
         stream.write(bytes([byte ^ 1 << bit % 8]))
 
 
-def draw_flips(files: list[Path], count: int, generator: np.random.Generator) -> Iterator[tuple[Path, int]]:
+def draw_flips(
+    files: list[Path], count: int, generator: np.random.Generator
+) -> Iterator[tuple[Path, int]]:
     """Every file in turn, each time at a random bit."""
     for number in range(count):
         file = files[number % len(files)]

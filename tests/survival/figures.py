@@ -30,4 +30,10 @@ def describe_machine() -> str:
 
 def print_table(rows: Figures) -> list[str]:
     ordered = sorted(set(rows), key=lambda row: (row.name[0], int(row.name[1:]), row.what))
-    return [describe_machine(), "", "| test | what was done | result |", "|---|---|---|", *map(str, ordered)]
+    return [
+        describe_machine(),
+        "",
+        "| test | what was done | result |",
+        "|---|---|---|",
+        *map(str, ordered),
+    ]

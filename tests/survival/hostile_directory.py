@@ -3,7 +3,17 @@
 import os
 from pathlib import Path
 
-NAMES = ("numpy", "torch", "random", "json", "yaml", "sentencepiece", "headwise", "sitecustomize", "usercustomize")
+NAMES = (
+    "numpy",
+    "torch",
+    "random",
+    "json",
+    "yaml",
+    "sentencepiece",
+    "headwise",
+    "sitecustomize",
+    "usercustomize",
+)
 MODULE = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nraise SystemExit(f'hostile {__name__}')\n"
 
 
@@ -22,4 +32,8 @@ def modules_that_ran(directory: Path) -> list[str]:
 
 def clean_environment() -> dict[str, str]:
     """The tests' own PYTHONPATH, if there is one, would hide what is tested."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PYTHONSAFEPATH")
+    }

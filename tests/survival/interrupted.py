@@ -56,16 +56,22 @@ def last_words() -> tuple[str, int]:
     return phase or "starting", int(step or 0)
 
 
-def train_once(path: Path, variant: str, *, evaluate: Evaluate | None = None, pause: float = 0.001) -> int:
+def train_once(
+    path: Path, variant: str, *, evaluate: Evaluate | None = None, pause: float = 0.001
+) -> int:
     """In a child: train or resume to the end; its exit status."""
     torch.set_num_threads(1)
     os.fsync = lambda descriptor: time.sleep(pause)
     if variant == TRANSLATOR:
         return train_translator(path)
-    settings = tiny_settings(steps=STEPS, checkpoint_every=5, log_every=7, validate_every=10, **VARIANTS[variant])
+    settings = tiny_settings(
+        steps=STEPS, checkpoint_every=5, log_every=7, validate_every=10, **VARIANTS[variant]
+    )
     evaluate = evaluate or (lambda step: {"loss": 1 / step})
     try:
-        with RunDirectory.open(path, recipe={"training": settings.model_dump(mode="json")}, resume=True) as run:
+        with RunDirectory.open(
+            path, recipe={"training": settings.model_dump(mode="json")}, resume=True
+        ) as run:
             trainable = TinyTrainable()
             train(trainable, TinyBatches(), settings, run, evaluate=evaluate, progress=tell)
             write_tensors(path / "final.safetensors", weights_of(trainable.module))
@@ -77,7 +83,7 @@ def train_once(path: Path, variant: str, *, evaluate: Evaluate | None = None, pa
 def train_translator(path: Path) -> int:
     """The whole way: data prepared, model trained, validated, bundled."""
     from headwise.tasks.events import Silence
-    from headwise.tasks.training_run import train as train_by_recipe
+    from headwise.tasks.run import train as train_by_recipe
     from tests.tasks.tiny import tiny_recipe
 
     class Watcher(Silence):
@@ -172,7 +178,11 @@ CASES: dict[str, dict[str, Any]] = {
     "saving": {"numbers": [signal.SIGTERM], "when": ("saving", 5), "pause": 0.01},
     # Saving is so slow that the second signal finds it unfinished.
     "twice": {"numbers": [signal.SIGINT, signal.SIGTERM], "when": ("training", 6), "pause": 0.03},
-    "validating": {"numbers": [signal.SIGTERM], "when": ("validating", 10), "evaluate": never_ending},
+    "validating": {
+        "numbers": [signal.SIGTERM],
+        "when": ("validating", 10),
+        "evaluate": never_ending,
+    },
 }
 
 
@@ -195,7 +205,9 @@ def interrupt_with_signals(directory: Path, rounds: int) -> list[dict[str, Any]]
         status, seconds = exit_of(child), time.monotonic() - started
         phase = last_words()[0]
         resumed = exit_of(fork(lambda: train_once(path, "plain")))  # noqa: B023
-        answers.append({"case": name, "path": path.name, "status": status, "seconds": seconds, "phase": phase})
+        answers.append(
+            {"case": name, "path": path.name, "status": status, "seconds": seconds, "phase": phase}
+        )
         answers[-1] |= {"resumed": resumed, "second_trainer": second_refused}
     return answers
 
@@ -213,9 +225,11 @@ if __name__ == "__main__":
     directory = Path(sys.argv[1])
     num_kills, in_a_series, rounds = map(int, sys.argv[2:])
     if num_kills >= MANY:
-        import headwise.tasks.training_run  # noqa: F401 - once here, not in every child
+        import headwise.tasks.run  # noqa: F401 - once here, not in every child
     for variant in series_variants(num_kills, in_a_series):
-        child = fork(lambda variant=variant: train_once(directory / f"whole-{variant}", variant, pause=0))
+        child = fork(
+            lambda variant=variant: train_once(directory / f"whole-{variant}", variant, pause=0)
+        )
         assert exit_of(child) == 0
     kills = interrupt_with_kills(directory, num_kills, in_a_series)
     print(json.dumps({"kills": kills, "signals": interrupt_with_signals(directory, rounds)}))

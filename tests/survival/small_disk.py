@@ -89,7 +89,9 @@ def scenes(directory: Path) -> dict[str, Any]:
     answers["full for a while"] = fill_while_training(place, "while", until=10)
     answers["full for a while"]["same"] = weights(place / "while") == expected
     answers["full to the end"] = fill_while_training(place, "end", until=1000)
-    answers["full to the end"]["checkpoints"] = sorted(path.name for path in (place / "end/checkpoints").iterdir())
+    answers["full to the end"]["checkpoints"] = sorted(
+        path.name for path in (place / "end/checkpoints").iterdir()
+    )
     answers["doctor"] = say("doctor", place / "end")
     answers["resumed"] = say(*WORDS, "--run", place / "end", "--resume")
     answers["resumed"]["same"] = weights(place / "end") == expected

@@ -35,8 +35,12 @@ print(refused, int(highest.split()[1]) >> 10)
 """
 
 
-def check(directory: Path, answers: dict[str, dict[str, Any]], *, size: int, seconds: float) -> None:
-    assert len(answers) == len(WEIGHTS) + len(TOKENIZERS) + len(MANIFESTS) + len(YAML) + len(CORPORA)
+def check(
+    directory: Path, answers: dict[str, dict[str, Any]], *, size: int, seconds: float
+) -> None:
+    assert len(answers) == len(WEIGHTS) + len(TOKENIZERS) + len(MANIFESTS) + len(YAML) + len(
+        CORPORA
+    )
     for name, answer in answers.items():
         kind, _, case = name.partition(": ")
         corpus = CORPORA[case](4) if kind == "corpus" else None
@@ -64,7 +68,11 @@ def test_parsers_that_need_no_torch_stay_small(tmp_path: Path) -> None:
         (tmp_path / f"manifest {name}").mkdir()
         (tmp_path / f"manifest {name}" / "MANIFEST.json").write_text(text(), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", PLAIN, tmp_path], env=ENVIRONMENT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", PLAIN, tmp_path],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     refused, mebibytes = map(int, done.stdout.split())
     # "Nothing listed" is whole where nothing is there; "base sixty" and "ten megabytes" … are judged by check_settings.
@@ -82,9 +90,13 @@ def test_hostile_files_at_full_size(tmp_path: Path, record: Callable[..., None])
         ("S10", "hostile weights, tokenizers, manifests and recipes", hostile),
         ("R11", "bad corpora", corpora),
     ):
-        growth, seconds = (max(answer[key] for answer in some.values()) for key in ("growth", "seconds"))
+        growth, seconds = (
+            max(answer[key] for answer in some.values()) for key in ("growth", "seconds")
+        )
         mended = sum(answer["status"] == 0 for answer in some.values())
-        result = f"{len(some) - mended} refused with a reason" + (f", {mended} mended and reported" if mended else "")
+        result = f"{len(some) - mended} refused with a reason" + (
+            f", {mended} mended and reported" if mended else ""
+        )
         record(
             row,
             f"{len(some)} {what}",

@@ -24,7 +24,9 @@ CHANGES = (
 
 def write_corpus(name: str, sources: list[str], targets: list[str]) -> None:
     for language, lines in (("en", sources), ("de", targets)):
-        Path(f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        Path(f"{name}.{language}").write_text(
+            "".join(f"{line}\n" for line in lines), encoding="utf-8"
+        )
 
 
 class User:
@@ -40,7 +42,9 @@ class User:
 
 
 @pytest.fixture(name="user")
-def _user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> User:
+def _user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> User:
     """Stands in a folder with a corpus and a run of four steps."""
     monkeypatch.chdir(tmp_path)
     write_corpus("t", SOURCES, TARGETS)
@@ -65,7 +69,10 @@ def test_another_recipe(user: User) -> None:
     status, said = user.resumes("training.steps=5", "decoding={kind: beam, size: 2}")
     assert status == 0
     assert "decoding.kind: greedy → beam\n" in said
-    assert "training.steps: 4 → 5\nthe data and its order stay the same, but the cosine schedule ends with" in said
+    assert (
+        "training.steps: 4 → 5\nthe data and its order stay the same, but the cosine schedule ends with"
+        in said
+    )
     status, said = user.resumes("training.steps=5", "training.checkpoint_every=3")
     assert status == 0
     assert "training.checkpoint_every: 2 → 3\nno update of the weights depends on it" in said
@@ -118,7 +125,10 @@ def test_another_build_or_machine(user: User, name: str, value: object) -> None:
     status, said = user.resumes("training.steps=5")
     assert status == 0
     assert f"going on with another machine or build ({name}: {value} → " in said
-    assert "the steps, the order of the data, the schedule and the seeds of dropout are the same" in said
+    assert (
+        "the steps, the order of the data, the schedule and the seeds of dropout are the same"
+        in said
+    )
 
 
 def test_another_number_of_processes(user: User) -> None:

@@ -21,9 +21,9 @@ import pytest
 from headwise.cli.main import COMMANDS, build_parser, main
 from headwise.cli.parser import find_leaf
 from headwise.cli.paths import Output
+from headwise.comparing.variants import plan_comparison
 from headwise.errors import UsageError
 from headwise.language import use_language
-from headwise.tasks.comparison_plan import plan_comparison
 from headwise.tasks.recipe import load_recipe
 from tests.tasks.tiny import train_tiny
 
@@ -62,7 +62,9 @@ def _scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "text").write_text("The dog is old.\n\nThe cat sleeps.\n", encoding="utf-8")
     (folder / "latin").write_bytes("schön\n".encode("latin-1"))
     (folder / "bytes.bin").write_bytes(bytes(range(256)))
-    (folder / "table.tsv").write_text("bank\tmoney\t0\tbank notes\nbank\triver\t1\tthe bank\n", encoding="utf-8")
+    (folder / "table.tsv").write_text(
+        "bank\tmoney\t0\tbank notes\nbank\triver\t1\tthe bank\n", encoding="utf-8"
+    )
     (folder / "notpacked.gz").write_bytes(b"not packed")
     (folder / "my.yaml").write_text(
         "task: translation\ndata: {source: en, target: de, train: text}\n", encoding="utf-8"
@@ -74,7 +76,9 @@ def _scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "empty").mkdir()
     (folder / "links").mkdir()
     (folder / "links" / "text").symlink_to("../text")
-    (folder / "links" / "device").symlink_to("/dev/null")  # a link, so that a mistake of ours replaces no device
+    (folder / "links" / "device").symlink_to(
+        "/dev/null"
+    )  # a link, so that a mistake of ours replaces no device
     os.link(folder / "text", folder / "hard")
     (folder / "loop").symlink_to("loop")
     return folder
@@ -82,7 +86,9 @@ def _scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _snapshot(folder: Path) -> dict[str, bytes]:
     return {
-        str(path.relative_to(folder)): os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+        str(path.relative_to(folder)): os.readlink(path).encode()
+        if path.is_symlink()
+        else path.read_bytes()
         for path in sorted(folder.rglob("*"))
         if path.is_symlink() or path.is_file()
     }
@@ -95,19 +101,23 @@ def _nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*arguments: Any, **options: Any) -> NoReturn:
         raise UsageError("the work would begin here", "工作从此处开始")
 
-    def stop_after_recipe(recipe: Any, *arguments: Any, overrides: Any = (), **options: Any) -> NoReturn:
+    def stop_after_recipe(
+        recipe: Any, *arguments: Any, overrides: Any = (), **options: Any
+    ) -> NoReturn:
         load_recipe(recipe, arguments[0] if arguments else overrides)
         stop()
 
-    def stop_after_plan(words: Any, *, directory: Path, seeds: Any = (), **options: Any) -> NoReturn:
+    def stop_after_plan(
+        words: Any, *, directory: Path, seeds: Any = (), **options: Any
+    ) -> NoReturn:
         plan_comparison(words, seeds=seeds, directory=directory)
         stop()
 
-    for place in ("demo.run_demo", "data.known.fetch_corpus", "tasks.attention_comparison.compare_attention", "tasks.lineage.compare_lineage", "tasks.exporting.export_translator", "serving.running.serve"):  # fmt: skip
+    for place in ("demo.run_demo", "data.known.corpora.fetch_corpus", "comparing.attention.compare_attention", "comparing.lineage.compare_lineage", "exporting.export.export_translator", "serving.running.serve"):  # fmt: skip
         monkeypatch.setattr(f"headwise.{place}", stop)
-    for place in ("tasks.running.train", "tasks.running.check_run", "tasks.planning.plan_recipe"):
+    for place in ("tasks.run.train", "tasks.run.check_run", "tasks.planner.plan_recipe"):
         monkeypatch.setattr(f"headwise.{place}", stop_after_recipe)
-    monkeypatch.setattr("headwise.tasks.comparison.compare", stop_after_plan)
+    monkeypatch.setattr("headwise.comparing.recipes.compare", stop_after_plan)
     monkeypatch.setattr("webbrowser.open", stop)
 
 
@@ -148,7 +158,9 @@ def _change_line(draw: random.Random) -> list[str]:
             case _:
                 letter = draw.randrange(len(words[place]) + 1)
                 words[place] = (
-                    words[place][:letter] + draw.choice(("", "x", "-", "=", "é", "\0")) + words[place][letter + 1 :]
+                    words[place][:letter]
+                    + draw.choice(("", "x", "-", "=", "é", "\0"))
+                    + words[place][letter + 1 :]
                 )
     return words or ["translate"]
 
@@ -183,7 +195,9 @@ def _written(parser: argparse.ArgumentParser, words: list[str]) -> set[str]:
         except SystemExit:
             return set()
     return {
-        os.path.realpath(value) for value in vars(parsed).values() if isinstance(value, Output) and "\0" not in value
+        os.path.realpath(value)
+        for value in vars(parsed).values()
+        if isinstance(value, Output) and "\0" not in value
     }
 
 
@@ -215,7 +229,12 @@ def test_any_command_line_is_answered_and_does_no_harm(
         for name in after.keys() - before.keys():
             (scratch / name).unlink()
         for path in sorted(scratch.rglob("*"), reverse=True):
-            if path.is_dir() and not path.is_symlink() and not any(path.iterdir()) and path.name != "empty":
+            if (
+                path.is_dir()
+                and not path.is_symlink()
+                and not any(path.iterdir())
+                and path.name != "empty"
+            ):
                 shutil.rmtree(path)
     assert statuses.get(0, 0) > count // 100, "some lines are good"
     assert statuses[2] > count // 5, "most are the caller's mistake"

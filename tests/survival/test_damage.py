@@ -13,7 +13,7 @@ from headwise.cli.main import main
 from headwise.errors import CheckpointError
 from headwise.randomness import numpy_generator
 from headwise.storage import MANIFEST, sha256_of
-from headwise.tasks.training_run import train
+from headwise.tasks.run import train
 from headwise.training.run_directory import RunDirectory
 from headwise.training.run_recipe import read_run_recipe
 from tests.survival.conftest import LENGTH
@@ -34,7 +34,9 @@ NEWEST, BEFORE = 12, 8
 def ask_doctor(run: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, Any]]]:
     capsys.readouterr()
     status = main(["doctor", str(run), "--json"])
-    return status, [finding for finding in json.loads(capsys.readouterr().out) if finding["state"] == "damaged"]
+    return status, [
+        finding for finding in json.loads(capsys.readouterr().out) if finding["state"] == "damaged"
+    ]
 
 
 def check_flips(run: Path, count: int, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]:
@@ -60,7 +62,9 @@ def test_one_flip_in_every_file(run: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.prove
-def test_a_thousand_flips(run: Path, capsys: pytest.CaptureFixture[str], record: Callable[..., None]) -> None:
+def test_a_thousand_flips(
+    run: Path, capsys: pytest.CaptureFixture[str], record: Callable[..., None]
+) -> None:
     count, num_files = check_flips(run, 1000, capsys)
     record(
         "R5",
@@ -69,13 +73,18 @@ def test_a_thousand_flips(run: Path, capsys: pytest.CaptureFixture[str], record:
     )
 
 
-def check_damage(run: Path, damage: Damage, name: str, turn: int, caplog: pytest.LogCaptureFixture) -> None:
+def check_damage(
+    run: Path, damage: Damage, name: str, turn: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """A file of the newest checkpoint: the one before is loaded and the damaged file named."""
     file = run / f"checkpoints/step-{NEWEST}" / name
     damage(file, numpy_generator(damage.__name__, name, turn))
     caplog.clear()
     recipe = read_run_recipe(run / "recipe.yaml")
-    with caplog.at_level(logging.WARNING), RunDirectory.open(run, recipe=recipe, resume=True) as opened:
+    with (
+        caplog.at_level(logging.WARNING),
+        RunDirectory.open(run, recipe=recipe, resume=True) as opened,
+    ):
         found = opened.load()
     assert found is not None
     if may_change_nothing(damage, file):
@@ -93,19 +102,27 @@ def restore(finished: Path, run: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_the_checkpoint_before_is_used(damage: Damage, run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_checkpoint_before_is_used(
+    damage: Damage, run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     check_damage(run, damage, "optimizer.safetensors", 0, caplog)
 
 
-def test_after_damage_the_end_is_the_same(run: Path, finished_run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_after_damage_the_end_is_the_same(
+    run: Path, finished_run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     check_damage(run, swap_between_steps, "model.safetensors", 0, caplog)
     train(tiny_recipe(*LENGTH, "data.test=null"), run=run, resume=True)
     weights = "model/weights.safetensors"
-    assert sha256_of(run / weights) == sha256_of(finished_run / weights), "the same end, four steps later"
+    assert sha256_of(run / weights) == sha256_of(finished_run / weights), (
+        "the same end, four steps later"
+    )
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_a_damaged_bundle_is_refused(damage: Damage, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_bundle_is_refused(
+    damage: Damage, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = run / "model/weights.safetensors"
     (run / "other").mkdir()
     (run / "other/weights.safetensors").write_bytes(bytes(file.stat().st_size))
@@ -129,20 +146,28 @@ def test_every_damage_to_every_file_ten_times(
     count = 10 * len(DAMAGES) * len(names)
     kinds = ", ".join(damage.__name__.replace("_", " ") for damage in DAMAGES)
     record(
-        "R6", f"{count} damages ({kinds}) to the files of the newest checkpoint", "named; the checkpoint before used"
+        "R6",
+        f"{count} damages ({kinds}) to the files of the newest checkpoint",
+        "named; the checkpoint before used",
     )
 
 
-def test_damaged_data_is_named_and_made_again(run: Path, caplog: pytest.LogCaptureFixture, finished_run: Path) -> None:
+def test_damaged_data_is_named_and_made_again(
+    run: Path, caplog: pytest.LogCaptureFixture, finished_run: Path
+) -> None:
     flip_bit(run / "data/train/source.tokens", 77)
     with caplog.at_level(logging.WARNING):
         train(tiny_recipe(*LENGTH, "data.test=null"), run=run, resume=True)
     assert "data/train/source.tokens: is damaged" in caplog.text
     assert "it is made again from the corpora" in caplog.text
-    assert sha256_of(run / "data/train/MANIFEST.json") == sha256_of(finished_run / "data/train/MANIFEST.json")
+    assert sha256_of(run / "data/train/MANIFEST.json") == sha256_of(
+        finished_run / "data/train/MANIFEST.json"
+    )
 
 
-def test_when_no_checkpoint_is_left_the_status_is_three(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_when_no_checkpoint_is_left_the_status_is_three(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for step in (BEFORE, NEWEST):
         flip_bit(run / f"checkpoints/step-{step}/model.safetensors", 999)
     assert main(["train", str(run / "recipe.yaml"), "--run", str(run), "--resume"]) == 3

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from headwise.storage import sha256_of
-from headwise.tasks.training_run import train
+from headwise.tasks.run import train
 from tests.survival.test_resuming import untimed_log
 from tests.tasks.tiny import tiny_recipe
 
@@ -25,7 +25,9 @@ def result_of(run: Path, *overrides: str) -> tuple[str, list[dict]]:
 
 def test_two_runs_are_equal(tmp_path: Path) -> None:
     assert result_of(tmp_path / "one", *SHORT) == result_of(tmp_path / "two", *SHORT)
-    assert result_of(tmp_path / "other", *SHORT, "training.seed=2") != result_of(tmp_path / "three", *SHORT)
+    assert result_of(tmp_path / "other", *SHORT, "training.seed=2") != result_of(
+        tmp_path / "three", *SHORT
+    )
 
 
 @pytest.mark.prove
@@ -40,7 +42,11 @@ def test_five_runs_with_each_number_of_threads(tmp_path: Path, record: Callable[
     finally:
         torch.set_num_threads(before)
     across = "the same" if len(set(results.values())) == 1 else "not the same (and not promised)"
-    record("R8", "5 runs of one recipe with 1, with 2 and with 4 threads", f"bit-equal; across thread counts {across}")
+    record(
+        "R8",
+        "5 runs of one recipe with 1, with 2 and with 4 threads",
+        f"bit-equal; across thread counts {across}",
+    )
 
 
 @pytest.mark.prove
@@ -57,4 +63,8 @@ def test_two_runs_on_a_gpu(tmp_path: Path, compiled: str, record: Callable[..., 
     )
     assert result_of(tmp_path / "one", *changes) == result_of(tmp_path / "two", *changes)
     name = torch.cuda.get_device_name()
-    record("R8", f"2 runs on {name}, bf16, `training.deterministic`, `training.compile={compiled}`", "bit-equal")
+    record(
+        "R8",
+        f"2 runs on {name}, bf16, `training.deterministic`, `training.compile={compiled}`",
+        "bit-equal",
+    )

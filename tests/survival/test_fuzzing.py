@@ -17,16 +17,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headwise.data.corpora import Pair
-from headwise.data.filtering import KEEP_ALL, check_text
-from headwise.data.lines import read_lines
+from headwise.data.pairs.filtering import KEEP_ALL, check_text
+from headwise.data.pairs.parallel_files import Pair
+from headwise.data.text_lines import read_lines
 from headwise.errors import CheckpointError, DataError, HeadwiseError, SettingsError
 from headwise.randomness import numpy_generator
 from headwise.settings import apply_overrides, check_settings, read_yaml
 from headwise.storage import MANIFEST, verify_directory, write_manifest
-from headwise.tasks.recipe import Recipe
 from headwise.tasks.recipe_files import recipes_directory
-from headwise.text.pair import TokenizerPair, load_tokenizers
+from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.text.tokenizer_pair import TokenizerPair, load_tokenizers
 from headwise.training.checkpoints import KIND, read_checkpoint
 from headwise.weights import read_tensors
 
@@ -36,7 +36,10 @@ MANY = pytest.mark.prove
 counts = pytest.mark.parametrize("count", [FEW, pytest.param(10_000, marks=MANY)])
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
 JSON = st.recursive(
-    SCALARS, lambda some: st.lists(some, max_size=4) | st.dictionaries(st.text(max_size=9), some, max_size=4)
+    SCALARS,
+    lambda some: (
+        st.lists(some, max_size=4) | st.dictionaries(st.text(max_size=9), some, max_size=4)
+    ),
 )
 
 
@@ -75,7 +78,9 @@ def mutated(content: bytes) -> st.SearchStrategy[bytes]:
                 changed[start:start] = piece
         return bytes(changed)
 
-    return st.tuples(edits, place, st.integers(1, 40), st.sampled_from(["edit", "cut", "double"])).map(edit)
+    return st.tuples(
+        edits, place, st.integers(1, 40), st.sampled_from(["edit", "cut", "double"])
+    ).map(edit)
 
 
 @counts
@@ -85,7 +90,7 @@ def test_recipes(count: int, record: Callable[..., None]) -> None:
 
     def check(content: bytes) -> None:
         try:
-            check_settings(Recipe, read_yaml(content.decode("utf-8", errors="replace")))
+            check_settings(TranslationRecipe, read_yaml(content.decode("utf-8", errors="replace")))
         except SettingsError as error:
             longest[0] = max(longest[0], len(str(error)))
 
@@ -93,19 +98,33 @@ def test_recipes(count: int, record: Callable[..., None]) -> None:
     assert longest[0] < 10_000
     if count > FEW:
         parsers = "recipes, overrides, manifests, checkpoints, safetensors, tokenizers"
-        record("S7", f"{count:,} generated or mutated inputs for each of: {parsers}", "a value or one of our errors")
+        record(
+            "S7",
+            f"{count:,} generated or mutated inputs for each of: {parsers}",
+            "a value or one of our errors",
+        )
 
 
 @counts
 def test_overrides(count: int) -> None:
     base = read_yaml((recipes_directory() / "base.yaml").read_text(encoding="utf-8"))
-    keys = st.sampled_from(["training.steps", "model", "data.train.0", "decoding.kind", "text.size.x", ""])
+    keys = st.sampled_from(
+        ["training.steps", "model", "data.train.0", "decoding.kind", "text.size.x", ""]
+    )
 
     def check(drawn: tuple[str, str, str]) -> None:
         with contextlib.suppress(SettingsError):
-            check_settings(Recipe, apply_overrides(base, [f"{drawn[0]}{drawn[1]}{drawn[2]}"]))
+            check_settings(
+                TranslationRecipe, apply_overrides(base, [f"{drawn[0]}{drawn[1]}{drawn[2]}"])
+            )
 
-    fuzz(st.tuples(keys | st.text(max_size=9), st.sampled_from(["=", "", ".x="]), st.text(max_size=20)), check, count)
+    fuzz(
+        st.tuples(
+            keys | st.text(max_size=9), st.sampled_from(["=", "", ".x="]), st.text(max_size=20)
+        ),
+        check,
+        count,
+    )
 
 
 @counts
@@ -176,7 +195,9 @@ def change_bytes(content: bytes, generator: np.random.Generator) -> bytes:
     changed = bytearray(content)
     for _ in range(int(generator.integers(1, 4))):
         changed[int(generator.integers(len(changed)))] = int(generator.integers(256))
-    return bytes(changed[: int(generator.integers(len(changed)))] if generator.random() < 0.2 else changed)
+    return bytes(
+        changed[: int(generator.integers(len(changed)))] if generator.random() < 0.2 else changed
+    )
 
 
 @counts
@@ -214,7 +235,12 @@ def test_lines_of_text(count: int, tmp_path: Path, record: Callable[..., None]) 
                 if reason is None:
                     tokenizers.target.decode(tokenizers.source.encode(pair.source))
 
-    fuzz(st.binary(max_size=60) | st.text(max_size=60).map(lambda t: t.encode("utf-8", "surrogatepass")), check, count)
+    fuzz(
+        st.binary(max_size=60)
+        | st.text(max_size=60).map(lambda t: t.encode("utf-8", "surrogatepass")),
+        check,
+        count,
+    )
     assert places
     assert None not in places
     if count > FEW:

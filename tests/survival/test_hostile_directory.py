@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import main
-from headwise.data.corpora import Pair
-from headwise.data.encoding import BlockEncoder
-from headwise.data.filtering import FilterSettings, LengthLimits
-from headwise.data.leaks import HeldOut
-from headwise.data.workers import encode_blocks
+from headwise.data.pairs.encoding import BlockEncoder
+from headwise.data.pairs.encoding_workers import encode_blocks
+from headwise.data.pairs.filtering import FilterSettings, LengthLimits
+from headwise.data.pairs.held_out import HeldOut
+from headwise.data.pairs.parallel_files import Pair
 from headwise.serving.apart import WorkerApart
 from headwise.serving.held_files import HeldFiles
 from headwise.serving.training import DemoTraining
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import CharacterSettings, learn_tokenizers
 from tests.explorer.conftest import BUNDLE
 from tests.survival.hostile_directory import clean_environment, make_hostile, modules_that_ran
@@ -58,7 +58,16 @@ def test_processes_that_tokenise(hostile: Path, tmp_path: Path) -> None:
     tokenizers.save(tmp_path / "tokenizers")
     encoder = BlockEncoder(tokenizers, FilterSettings(), LengthLimits(9, 9), HeldOut())
     blocks = [[Pair("ab", "ba", "file", 1)]] * 3
-    assert len(list(encode_blocks(encoder, blocks, tokenizers=tmp_path / "tokenizers", num_processes=2, alone=0))) == 3
+    assert (
+        len(
+            list(
+                encode_blocks(
+                    encoder, blocks, tokenizers=tmp_path / "tokenizers", num_processes=2, alone=0
+                )
+            )
+        )
+        == 3
+    )
     assert modules_that_ran(hostile) == []
 
 
@@ -97,14 +106,28 @@ def test_the_runs_of_a_comparison(hostile: Path, record: Callable[..., None]) ->
     words = ["pocket", *OVERRIDES, "training.steps=2", "model.norm.kind=layer,rms"]
     assert main(["compare", *words, "--directory", "comparison"]) == 0
     assert modules_that_ran(hostile) == []
-    record("S13", "hostile modules in the working directory of every command that starts processes", "none was run")
+    record(
+        "S13",
+        "hostile modules in the working directory of every command that starts processes",
+        "none was run",
+    )
 
 
 @pytest.mark.prove
 def test_processes_that_compile(hostile: Path) -> None:
     """torch's own: they are given the places where the command looks for modules."""
     (hostile / "headwise.py").unlink()
-    words = ["train", "pocket", *OVERRIDES, "training.steps=2", "training.compile=on", "--run", "run"]
-    done = subprocess.run([sys.executable, "-m", "headwise", *words], env=clean_environment(), capture_output=True)
+    words = [
+        "train",
+        "pocket",
+        *OVERRIDES,
+        "training.steps=2",
+        "training.compile=on",
+        "--run",
+        "run",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "headwise", *words], env=clean_environment(), capture_output=True
+    )
     assert done.returncode == 0, done.stderr
     assert modules_that_ran(hostile) == []

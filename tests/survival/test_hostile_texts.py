@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import main
-from headwise.data.choices import DataSettings, read_corpus
-from headwise.data.corpora import Pair
-from headwise.data.encoding import BlockEncoder, Gate
-from headwise.data.filtering import FilterSettings, LengthLimits, check_text
-from headwise.data.leaks import HeldOut
+from headwise.data.pairs.choices import DataSettings, read_corpus
+from headwise.data.pairs.encoding import BlockEncoder, Gate
+from headwise.data.pairs.filtering import FilterSettings, LengthLimits, check_text
+from headwise.data.pairs.held_out import HeldOut
+from headwise.data.pairs.parallel_files import Pair
 from headwise.errors import DataError
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import CharacterSettings, WordSettings, learn_tokenizers
-from headwise.text.pair import TokenizerPair
+from headwise.text.tokenizer_pair import TokenizerPair
 from tests.attacks.hostile_texts import RUNS, draw_file, draw_line
 from tests.explorer.conftest import BUNDLE
 from tests.text.corpus import chinese, english
@@ -70,7 +70,11 @@ def test_as_a_corpus(count: int, tmp_path: Path, record: Callable[..., None]) ->
         for name, encoder in encoders.items():
             gate = Gate(drop_duplicates=True)
             gate.admit(pairs, encoder(pairs))
-            assert gate.report.read == len(pairs) == gate.report.kept + sum(gate.report.dropped.values()), name
+            assert (
+                gate.report.read
+                == len(pairs)
+                == gate.report.kept + sum(gate.report.dropped.values())
+            ), name
             kept, dropped = kept + gate.report.kept, dropped + sum(gate.report.dropped.values())
     assert places
     assert "None" not in places
@@ -123,7 +127,9 @@ def test_translated_and_aligned(
     """As many lines out as in, none of them a traceback; the links of an alignment lie inside both sentences."""
     draw = random.Random(3)
     lines = [draw_line(draw, longest=120).rstrip("\r") for _ in range(count)]
-    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
+    (tmp_path / "text").write_text(
+        "".join(f"{line}\n" for line in lines), encoding="utf-8", newline=""
+    )
     words = ["translate", "--model", str(BUNDLE), "--set", "kind=greedy", "--set", "max_length=7"]
     assert main([*words, str(tmp_path / "text")]) == 0
     plain = capfd.readouterr()
@@ -141,7 +147,11 @@ def test_translated_and_aligned(
             num_links += 1
     assert num_links
     if count == MANY:
-        record("R12", f"{count:,} drawn hostile lines translated and aligned", f"{count:,} lines, {num_links:,} links")
+        record(
+            "R12",
+            f"{count:,} drawn hostile lines translated and aligned",
+            f"{count:,} lines, {num_links:,} links",
+        )
 
 
 @counts
@@ -152,7 +162,9 @@ def test_a_file_that_is_no_text_is_refused_with_the_line(
     for _ in range(count // 20):
         content = draw_file(draw, lines=3, longest=40)
         (tmp_path / "text").write_bytes(content)
-        status = main(["translate", "--model", str(BUNDLE), "--set", "max_length=3", str(tmp_path / "text")])
+        status = main(
+            ["translate", "--model", str(BUNDLE), "--set", "max_length=3", str(tmp_path / "text")]
+        )
         said = capfd.readouterr()
         statuses.add(status)
         assert "Traceback" not in said.err

@@ -20,7 +20,9 @@ def untimed_log(path: Path) -> list[dict[str, Any]]:
 
 
 def assert_same_result(disturbed: Path, undisturbed: Path) -> None:
-    final = "model/weights.safetensors" if disturbed.name.endswith(TRANSLATOR) else "final.safetensors"
+    final = (
+        "model/weights.safetensors" if disturbed.name.endswith(TRANSLATOR) else "final.safetensors"
+    )
     assert sha256_of(disturbed / final) == sha256_of(undisturbed / final)
     assert untimed_log(disturbed) == untimed_log(undisturbed)
     assert (disturbed / "LATEST").read_text() == f"step-{STEPS}\n"
@@ -49,7 +51,9 @@ def test_a_hundred_kills_leave_no_trace(tmp_path: Path, record: Callable[..., No
     assert all(epochs[epoch] >= 1 for epoch in "012"), epochs
     variants = sorted({series["variant"] for series in report["series"]})
     names = {"finished": "writing the model", "starting": "starting or preparing data"}
-    shown = ", ".join(f"{count} {names.get(phase, phase)}" for phase, count in sorted(phases.items()))
+    shown = ", ".join(
+        f"{count} {names.get(phase, phase)}" for phase, count in sorted(phases.items())
+    )
     record(
         "R1",
         f"100 random `kill -9` of {len(report['series'])} runs ({', '.join(variants)}), while: {shown}; "

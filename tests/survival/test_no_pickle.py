@@ -49,7 +49,9 @@ def test_the_doors_are_shut() -> None:
         torch.load("nothing")
 
 
-def test_train_resume_doctor_evaluate_translate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_train_resume_doctor_evaluate_translate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["train", "pocket", *OVERRIDES, "training.ema=0.9", "data.test=null", "--run", "run"]
     assert main([*words, "training.steps=4"]) == 0
@@ -58,4 +60,7 @@ def test_train_resume_doctor_evaluate_translate(tmp_path: Path, monkeypatch: pyt
     Path("text.en").write_text("The cat sleeps.\n", encoding="utf-8")
     Path("text.de").write_text("Die Katze schläft.\n", encoding="utf-8")
     assert main(["translate", "--model", "run/model", "text.en"]) == 0
-    assert main(["evaluate", "--model", "run/model", "--source", "text.en", "--reference", "text.de"]) == 0
+    assert (
+        main(["evaluate", "--model", "run/model", "--source", "text.en", "--reference", "text.de"])
+        == 0
+    )

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import main
-from headwise.data.preparation import prepare_data
+from headwise.data.pairs.preparation import prepare_data
 from headwise.models.choices import build_model
 from headwise.storage import sha256_of
 from headwise.tasks.recipe import complete_recipe, recipe_from
-from headwise.tasks.training_run import row_shape
-from headwise.tasks.translation import PackedPairs, TranslationTask
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.objective import PackedPairs, TranslationLoss
+from headwise.tasks.translation.task import row_shape
+from headwise.tasks.translation.translator import Translator
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory
 from headwise.training.run_recipe import read_run_recipe
@@ -41,7 +41,11 @@ def test_a_bundle_of_format_1_translates_as_it_did(record: Callable[..., None]) 
     assert len(sources) == 20
     translator = Translator.load(FORMAT_1 / "bundle", device="cpu")
     assert tuple(translation.text for translation in translator(sources)) == expected
-    record("R7", "a bundle and a run of format 1", "20 sentences translated to the same text; the run goes on")
+    record(
+        "R7",
+        "a bundle and a run of format 1",
+        "20 sentences translated to the same text; the run goes on",
+    )
 
 
 def test_a_run_of_format_1_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,17 +60,29 @@ def test_a_run_of_format_1_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     corpus is the same data is another question.
     """
     directory = Path(shutil.copytree(FORMAT_1 / "run", tmp_path / "run"))
-    recipe = recipe_from(dict(read_run_recipe(directory / "recipe.yaml", complete_recipe)), ["training.steps=8"])
+    recipe = recipe_from(
+        dict(read_run_recipe(directory / "recipe.yaml", complete_recipe)), ["training.steps=8"]
+    )
     prepared = prepare_data(recipe.data, recipe.text, tmp_path / "data", seed=recipe.training.seed)
-    sizes = {"source_size": prepared.tokenizers.source.size, "target_size": prepared.tokenizers.target.size}
-    task = TranslationTask(build_model(recipe.model, generator=None, **sizes), label_smoothing=0.1)
-    opened = RunDirectory.open(directory, recipe=recipe.model_dump(mode="json"), resume=True, complete=complete_recipe)
+    sizes = {
+        "source_size": prepared.tokenizers.source.size,
+        "target_size": prepared.tokenizers.target.size,
+    }
+    task = TranslationLoss(build_model(recipe.model, generator=None, **sizes), label_smoothing=0.1)
+    opened = RunDirectory.open(
+        directory, recipe=recipe.model_dump(mode="json"), resume=True, complete=complete_recipe
+    )
     with opened as run:
         found = run.load()
         assert found is not None
         assert (found.state.step, found.state.selection.best.step) == (6, 6)
         fingerprint = found.state.environment.fingerprint
-        batches = PackedPairs(prepared.train, row_shape(recipe, prepared), recipe.training.seed, fingerprint)
+        batches = PackedPairs(
+            prepared.train, row_shape(recipe, prepared), recipe.training.seed, fingerprint
+        )
         result = train(task, batches, recipe.training, run, evaluate=lambda step: {"loss": 9.0})
     assert (result.step, result.best.step, result.weights) == (8, 6, "ema")
-    assert sorted(path.name for path in (directory / "checkpoints").iterdir()) == ["step-6", "step-8"]
+    assert sorted(path.name for path in (directory / "checkpoints").iterdir()) == [
+        "step-6",
+        "step-8",
+    ]

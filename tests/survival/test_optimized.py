@@ -9,10 +9,11 @@ from tests.survival.background import BUNDLE, ENVIRONMENT
 PROGRAM = """
 import shutil, sys
 from pathlib import Path
-from headwise.data import known
+from headwise.data.known import corpora as known
 from headwise.errors import HeadwiseError
 from headwise.storage import verify_directory, write_manifest
-from headwise.tasks.bundle import KIND, load_bundle
+from headwise.tasks.bundle_form import KIND
+from headwise.tasks.translation.bundle import load_translator_bundle
 from tests.attacks.tokenizers import TOKENIZERS
 from tests.attacks.weights import WEIGHTS
 
@@ -39,7 +40,7 @@ for name, attack in [*WEIGHTS.items(), ("characters", None), ("cut off", TOKENIZ
     else:
         attack(bundle / ("weights.safetensors" if name in WEIGHTS else "tokenizer/shared"))
     write_manifest(bundle, kind=KIND)
-    refused(name, lambda: load_bundle(bundle))
+    refused(name, lambda: load_translator_bundle(bundle))
     (bundle / "recipe.yaml").write_text("x")
     refused(f"{name} under an old manifest", lambda: verify_directory(bundle, kind=KIND))
 print("done")
@@ -48,6 +49,9 @@ print("done")
 
 def test_what_is_refused_is_refused_without_asserts(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-O", "-c", PROGRAM, tmp_path, BUNDLE], env=ENVIRONMENT, capture_output=True, text=True
+        [sys.executable, "-O", "-c", PROGRAM, tmp_path, BUNDLE],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
     )
     assert (done.stdout, done.stderr) == ("done\n", "")

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from headwise.storage import sha256_of
-from headwise.tasks import translation, validation
-from headwise.tasks.training_run import train
+from headwise.tasks.run import train
+from headwise.tasks.translation import objective as translation
+from headwise.tasks.translation import validation
 from headwise.training.session import TIMINGS
 from tests.tasks.tiny import tiny_recipe
 
@@ -46,7 +47,7 @@ class Place:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         loss, evaluate, stream = (
-            translation.TranslationTask.loss,
+            translation.TranslationLoss.loss,
             validation.validation_loss,
             translation.PackedPairs.stream,
         )
@@ -69,7 +70,7 @@ class Place:
                 self.made += 1
                 yield item
 
-        monkeypatch.setattr(translation.TranslationTask, "loss", counted_loss)
+        monkeypatch.setattr(translation.TranslationLoss, "loss", counted_loss)
         monkeypatch.setattr(validation, "validation_loss", counted_validation)
         monkeypatch.setattr(translation.PackedPairs, "stream", counted_stream)
 
@@ -93,14 +94,18 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
     return run_of
 
 
-def check_resumed(variant: str, place: Place, run: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_resumed(
+    variant: str, place: Place, run: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recipe = tiny_recipe(*COMMON, *VARIANTS[variant])
     with monkeypatch.context() as patch:
         place.install(patch)
         with pytest.raises(Interruption):
             train(recipe, run=run)
     train(recipe, run=run, resume=True)
-    assert sha256_of(run / "model/weights.safetensors") == sha256_of(undisturbed / "model/weights.safetensors")
+    assert sha256_of(run / "model/weights.safetensors") == sha256_of(
+        undisturbed / "model/weights.safetensors"
+    )
     assert untimed_log(run) == untimed_log(undisturbed)
 
 
@@ -109,7 +114,11 @@ def test_inside_an_accumulation_in_the_third_epoch(
 ) -> None:
     place = Place(batch=32)
     check_resumed("accumulation", place, tmp_path / "run", undisturbed("accumulation"), monkeypatch)
-    epochs = {line["step"] * 3: line["epoch"] for line in untimed_log(tmp_path / "run") if line["kind"] == "train"}
+    epochs = {
+        line["step"] * 3: line["epoch"]
+        for line in untimed_log(tmp_path / "run")
+        if line["kind"] == "train"
+    }
     assert (epochs[6], epochs[18], epochs[30]) == (0, 1, 2), "of the batches so far"
 
 
@@ -129,7 +138,9 @@ def test_thirty_places(
     monkeypatch: pytest.MonkeyPatch,
     record: Callable[[str, str, str], None],
 ) -> None:
-    places = [{"batch": batch} for batch in (2, 11, 13, 19, 25, 35)] + [{"validation": number} for number in (1, 2)]
+    places = [{"batch": batch} for batch in (2, 11, 13, 19, 25, 35)] + [
+        {"validation": number} for number in (1, 2)
+    ]
     for variant in VARIANTS:
         for number, place in enumerate(places):
             run = tmp_path / f"{variant}-{number}"

@@ -11,11 +11,15 @@ from tests.survival.conftest import ShortForms
 @pytest.fixture(name="scenes")
 def _scenes(short_forms: ShortForms) -> dict[str, dict[str, Any]]:
     if short_forms.small_disk is None:
-        pytest.skip("this system lets no user mount in a namespace; full disks are imitated in tests/training instead")
+        pytest.skip(
+            "this system lets no user mount in a namespace; full disks are imitated in tests/training instead"
+        )
     return short_forms.small_disk.answer()
 
 
-def test_a_disk_that_is_too_small_is_told_before_the_first_step(scenes: dict[str, dict[str, Any]]) -> None:
+def test_a_disk_that_is_too_small_is_told_before_the_first_step(
+    scenes: dict[str, dict[str, Any]],
+) -> None:
     answer = scenes["too small from the start"]
     assert answer["status"] == 1
     assert not answer["steps"]
@@ -27,7 +31,10 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(scenes: dict[str, dict[st
     answer = scenes["full for a while"]
     assert answer["status"] == 0
     assert answer["same"]
-    assert "0 MiB free, 17 MiB are needed to save; earlier checkpoints are untouched; free some space" in answer["said"]
+    assert (
+        "0 MiB free, 17 MiB are needed to save; earlier checkpoints are untouched; free some space"
+        in answer["said"]
+    )
 
 
 def test_a_disk_that_stays_full_leaves_the_older_checkpoint(
@@ -50,6 +57,9 @@ def test_a_disk_that_stays_full_leaves_the_older_checkpoint(
 def test_a_disk_that_may_only_be_read(scenes: dict[str, dict[str, Any]]) -> None:
     for words in ("train", "resume"):
         assert scenes[f"read-only: {words}"]["status"] == 2
-        assert "the file system is read-only; use a place you may write to" in scenes[f"read-only: {words}"]["said"]
+        assert (
+            "the file system is read-only; use a place you may write to"
+            in scenes[f"read-only: {words}"]["said"]
+        )
     assert scenes["read-only: doctor"]["status"] == 0
     assert scenes["read-only: translate"]["status"] == 0

@@ -40,7 +40,11 @@ def checkpoint_is_finite(path: Path) -> bool:
     with RunDirectory.open(path, recipe={}, resume=True) as run:
         found = run.load()
     assert found is not None
-    return all(tensor.isfinite().all() for part in (found.weights, found.optimizer) for tensor in part.values())
+    return all(
+        tensor.isfinite().all()
+        for part in (found.weights, found.optimizer)
+        for tensor in part.values()
+    )
 
 
 @pytest.mark.parametrize("factor", [math.nan, math.inf, -math.inf])
@@ -60,7 +64,9 @@ def test_a_bad_update_is_skipped_as_if_it_had_not_been(tmp_path: Path, factor: f
 def test_many_in_a_row_end_the_training_with_a_good_checkpoint(
     tmp_path: Path, factor: float, record: Callable[..., None]
 ) -> None:
-    with pytest.raises(HeadwiseError, match=r"not finite in 4 updates in a row .up to step 15.*checkpoint is good"):
+    with pytest.raises(
+        HeadwiseError, match=r"not finite in 4 updates in a row .up to step 15.*checkpoint is good"
+    ):
         train_spoilt(tmp_path, Spoilt(factor, range(12, 1000)))
     assert (tmp_path / "LATEST").read_text(encoding="utf-8") == "step-10\n"
     assert checkpoint_is_finite(tmp_path)
@@ -79,7 +85,9 @@ def test_a_leap_of_the_loss_moves_the_weights_no_further_than_any_update(tmp_pat
     assert result.skipped == 0
     plain = TinyTrainable()
     train_spoilt(tmp_path / "plain", plain)
-    for left, right in zip(weights_after(trainable).values(), weights_after(plain).values(), strict=True):
+    for left, right in zip(
+        weights_after(trainable).values(), weights_after(plain).values(), strict=True
+    ):
         torch.testing.assert_close(left, right, atol=0.1, rtol=0)
     final = [lines_of(tmp_path / name)[-1]["loss"] for name in ("spoilt", "plain")]
     assert abs(final[0] - final[1]) < 0.2

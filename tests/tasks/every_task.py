@@ -3,13 +3,29 @@
 from pathlib import Path
 from typing import Any
 
-from headwise.tasks.recipe import TASKS, AnyRecipe, recipe_from
-from headwise.tasks.running import train
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.recipe import recipe_from
+from headwise.tasks.run import train
+from headwise.tasks.table import task_words
 from tests.tasks.tiny import tiny_recipe
 
-TEXT = ["the dog sleeps", "the cat sleeps", "the dog eats", "a cat eats the fish", "the fish sleeps"] * 4
+TEXT = [
+    "the dog sleeps",
+    "the cat sleeps",
+    "the dog eats",
+    "a cat eats the fish",
+    "the fish sleeps",
+] * 4
 ENCODER = {"dim": 8, "layers": 1, "heads": 2}
-ELMO = {"kind": "elmo", "dim": 14, "hidden": 11, "layers": 1, "letter_dim": 3, "filters": [2, 3], "highways": 1}
+ELMO = {
+    "kind": "elmo",
+    "dim": 14,
+    "hidden": 11,
+    "layers": 1,
+    "letter_dim": 3,
+    "filters": [2, 3],
+    "highways": 1,
+}
 TRAINING: dict[str, Any] = {
     "steps": 4,
     "batch_tokens": 64,
@@ -39,7 +55,9 @@ def recipe_of(task: str, folder: Path) -> AnyRecipe:
         case "word_vectors":
             model = {"dim": 5, "window": 2}
             training = {"threads": 1, "epochs": 1, "subsample": 0}
-            return recipe_from({"task": task, "data": {"train": text}, "model": model, "training": training})
+            return recipe_from(
+                {"task": task, "data": {"train": text}, "model": model, "training": training}
+            )
         case "language_modeling":
             data = {"language": "en", "train": text, "valid": text}
             model = {"kind": "recurrent", "cell": "gru", "dim": 5, "hidden": 7}
@@ -55,12 +73,14 @@ def recipe_of(task: str, folder: Path) -> AnyRecipe:
             is_elmo = task == "bidirectional_language"
             words = {"text": {"kind": "words", "size": 12}} if is_elmo else {}
             model = ELMO if is_elmo else ENCODER
-            return recipe_from({"task": task, "data": data, "model": model, "training": learning, **words})
+            return recipe_from(
+                {"task": task, "data": data, "model": model, "training": learning, **words}
+            )
 
 
 def train_every_task(folder: Path, *, translation: Path) -> dict[str, Path]:
     """A finished run of each task, by its name; that of translation is there already."""
-    runs = {task: folder / task for task in TASKS if task != "translation"}
+    runs = {task: folder / task for task in task_words() if task != "translation"}
     for task, run in runs.items():
         train(recipe_of(task, folder), run=run)
     return {"translation": translation, **runs}

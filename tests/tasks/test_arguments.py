@@ -18,13 +18,25 @@ from tests.tasks.tiny import tiny_recipe
         (({"task": "translation"},), {"run": "r"}, "recipe is a dict"),
         (("pocket",), {"run": None}, "run is a NoneType; give a path, e.g. 'runs/mine'"),
         (("pocket",), {"run": "a\0b"}, "run is 'a.x00b'"),
-        (("pocket",), {"run": "r", "overrides": "training.steps=3"}, "overrides is 'training.steps=3'; give a list of"),
+        (
+            ("pocket",),
+            {"run": "r", "overrides": "training.steps=3"},
+            "overrides is 'training.steps=3'; give a list of",
+        ),
         (("pocket",), {"run": "r", "overrides": [3]}, r"overrides is \[3\]; give a list of texts"),
-        (("pocket",), {"run": "r", "overrides": {"training.steps": 3}}, "overrides is {'training.steps': 3}"),
+        (
+            ("pocket",),
+            {"run": "r", "overrides": {"training.steps": 3}},
+            "overrides is {'training.steps': 3}",
+        ),
     ],
 )
 def test_train(
-    arguments: tuple[Any], options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[Any],
+    options: dict[str, Any],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=message):
@@ -34,7 +46,9 @@ def test_train(
 
 @pytest.mark.parametrize("given", [None, 7, b"runs", ["runs"]])
 def test_load(given: Any) -> None:
-    with pytest.raises(UsageError, match=r"directory is a \w+; give a path, e.g. 'runs/demo/model'"):
+    with pytest.raises(
+        UsageError, match=r"directory is a \w+; give a path, e.g. 'runs/demo/model'"
+    ):
         headwise.Translator.load(given)
     with pytest.raises(UsageError, match=r"recipe is a \w+; give a path, e.g. 'pocket'"):
         headwise.load_recipe(given)
@@ -53,7 +67,8 @@ def test_overrides_of_a_recipe_value_are_heard(tmp_path: Path) -> None:
 def test_bytes_that_are_no_utf_8() -> None:
     """As the system hands them over in an argument: lone surrogates."""
     with pytest.raises(
-        UsageError, match=r"texts holds something that is not UTF-8 at character 2: 'a.udcff'; give text in UTF-8"
+        UsageError,
+        match=r"texts holds something that is not UTF-8 at character 2: 'a.udcff'; give text in UTF-8",
     ):
         require_texts(["fine", "词", "a\udcff"], "texts")
     with pytest.raises(UsageError, match="beginning is a bytes; give a text"):

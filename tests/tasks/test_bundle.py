@@ -9,14 +9,15 @@ import torch
 from headwise.cli.main import main
 from headwise.errors import CheckpointError
 from headwise.storage import MANIFEST, write_manifest, write_sealed_json
-from headwise.tasks.bundle import KIND, load_bundle, save_bundle
-from headwise.tasks.gap_filling import GapFiller, load_predictor
-from headwise.tasks.label_bundle import load_label_bundle
-from headwise.tasks.language_bundle import load_language_bundle
+from headwise.tasks.bundle_form import KIND
+from headwise.tasks.labels.bundle import load_label_bundle
+from headwise.tasks.language.bundle import load_language_bundle
+from headwise.tasks.pretraining.contextual_vectors import load_word_reader
+from headwise.tasks.pretraining.gap_filling import GapFiller, load_predictor
 from headwise.tasks.recipe_files import shipped_recipes
-from headwise.tasks.word_reading import load_word_reader
-from headwise.text.characters import CharacterTokenizer
-from headwise.text.pair import TokenizerPair
+from headwise.tasks.translation.bundle import load_translator_bundle, save_translator_bundle
+from headwise.text.character_tokenizer import CharacterTokenizer
+from headwise.text.tokenizer_pair import TokenizerPair
 from headwise.text.vocabulary import Vocabulary
 from headwise.weights import read_tensors, weights_of, write_tensors
 
@@ -27,14 +28,20 @@ def _copy(tiny_run: Path, tmp_path: Path) -> Path:
 
 
 def test_a_bundle_reads_back_equal(tiny_run: Path, tmp_path: Path) -> None:
-    first = load_bundle(tiny_run / "model")
-    save_bundle(
-        tmp_path / "again", recipe=first.recipe, tokenizers=first.tokenizers, model=first.model, results=first.results
+    first = load_translator_bundle(tiny_run / "model")
+    save_translator_bundle(
+        tmp_path / "again",
+        recipe=first.recipe,
+        tokenizers=first.tokenizers,
+        model=first.model,
+        results=first.results,
     )
-    second = load_bundle(tmp_path / "again")
+    second = load_translator_bundle(tmp_path / "again")
     assert second.recipe == first.recipe
     assert second.results == first.results
-    assert second.tokenizers.source.encode("The cat sleeps.") == first.tokenizers.source.encode("The cat sleeps.")
+    assert second.tokenizers.source.encode("The cat sleeps.") == first.tokenizers.source.encode(
+        "The cat sleeps."
+    )
     for (name, left), (other, right) in zip(
         weights_of(first.model).items(), weights_of(second.model).items(), strict=True
     ):
@@ -42,17 +49,22 @@ def test_a_bundle_reads_back_equal(tiny_run: Path, tmp_path: Path) -> None:
         assert torch.equal(left, right)
     assert not second.model.training
     manifests = [
-        json.loads((path / MANIFEST).read_text(encoding="utf-8")) for path in (first.directory, second.directory)
+        json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        for path in (first.directory, second.directory)
     ]
     assert manifests[0] == manifests[1], "the same bundle has the same bytes"
 
 
 def test_a_run_directory_leads_to_its_bundle(tiny_run: Path) -> None:
-    assert load_bundle(tiny_run).directory == tiny_run / "model"
+    assert load_translator_bundle(tiny_run).directory == tiny_run / "model"
 
 
 def test_every_file_may_be_read_by_whoever_may_read_the_others(tiny_run: Path) -> None:
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tiny_run / "model").rglob("*") if path.is_file()}
+    modes = {
+        stat.S_IMODE(path.stat().st_mode)
+        for path in (tiny_run / "model").rglob("*")
+        if path.is_file()
+    }
     assert len(modes) == 1
 
 
@@ -61,7 +73,9 @@ def test_the_model_card_is_for_people(tiny_run: Path) -> None:
     assert "Translator en → de" in card
     assert "- test set, BLEU: " in card
     assert "- compiled by torch.compile: no" in card
-    assert "_" not in card.partition("## Results")[2].partition("## Use")[0], "no key of results.json"
+    assert "_" not in card.partition("## Results")[2].partition("## Use")[0], (
+        "no key of results.json"
+    )
     assert "`nrefs:1|" in card
     assert "{" not in card.replace("{", "", 0).partition("## Use")[0], "no JSON in it"
 
@@ -73,25 +87,27 @@ def test_one_flipped_bit_in_any_file_is_noticed(copy: Path) -> None:
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
-        with pytest.raises(CheckpointError, match=r"is damaged .its SHA-256 is not the one written") as caught:
-            load_bundle(copy)
+        with pytest.raises(
+            CheckpointError, match=r"is damaged .its SHA-256 is not the one written"
+        ) as caught:
+            load_translator_bundle(copy)
         assert caught.value.file == path
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
-    load_bundle(copy)
+    load_translator_bundle(copy)
 
 
 def test_a_missing_file_is_named(copy: Path) -> None:
     (copy / "weights.safetensors").unlink()
     with pytest.raises(CheckpointError, match=r"weights.safetensors: is missing"):
-        load_bundle(copy)
+        load_translator_bundle(copy)
 
 
 def test_a_link_to_somewhere_else_is_refused(copy: Path, tmp_path: Path) -> None:
     shutil.move(copy / "results.json", tmp_path / "results.json")
     (copy / "results.json").symlink_to(tmp_path / "results.json")
     with pytest.raises(CheckpointError, match=r"names 'results.json', which lies outside"):
-        load_bundle(copy)
+        load_translator_bundle(copy)
 
 
 def test_weights_of_another_model_do_not_fit(copy: Path) -> None:
@@ -100,7 +116,7 @@ def test_weights_of_another_model_do_not_fit(copy: Path) -> None:
     (copy / "recipe.yaml").write_text(recipe.replace("hidden: 32", "hidden: 34"), encoding="utf-8")
     write_manifest(copy, kind=KIND)
     with pytest.raises(CheckpointError, match=r"does not fit this model .*instead of .34, 16"):
-        load_bundle(copy)
+        load_translator_bundle(copy)
 
 
 @pytest.mark.parametrize("number", [torch.nan, torch.inf])
@@ -121,9 +137,10 @@ def test_weights_that_are_not_finite_are_refused_by_every_command(
 
 def test_what_is_no_model_says_where_one_is(tmp_path: Path) -> None:
     with pytest.raises(
-        CheckpointError, match=r"is not a model: a bundle has a MANIFEST.json; give e.g. runs/demo/model"
+        CheckpointError,
+        match=r"is not a model: a bundle has a MANIFEST.json; give e.g. runs/demo/model",
     ):
-        load_bundle(tmp_path)
+        load_translator_bundle(tmp_path)
 
 
 def test_the_advice_makes_a_model_of_the_kind_that_is_asked_for(tmp_path: Path) -> None:
@@ -141,7 +158,8 @@ def test_the_advice_makes_a_model_of_the_kind_that_is_asked_for(tmp_path: Path) 
             ) as caught:
                 load(tmp_path)
             assert (
-                f"请给出例如 runs/{recipe}（`headwise train {recipe} --run runs/{recipe}` 会生成）" in caught.value.zh
+                f"请给出例如 runs/{recipe}（`headwise train {recipe} --run runs/{recipe}` 会生成）"
+                in caught.value.zh
             )
 
 
@@ -156,25 +174,27 @@ def change_manifest(bundle: Path, change: str, value: object = None) -> None:
 
 def test_a_file_that_is_not_listed_is_not_trusted(copy: Path) -> None:
     change_manifest(copy, "weights.safetensors")
-    with pytest.raises(CheckpointError, match=r"weights\.safetensors: is not listed in the manifest"):
-        load_bundle(copy)
+    with pytest.raises(
+        CheckpointError, match=r"weights\.safetensors: is not listed in the manifest"
+    ):
+        load_translator_bundle(copy)
     (copy / "weights.safetensors").unlink()
     with pytest.raises(CheckpointError, match=r"does not list weights\.safetensors"):
-        load_bundle(copy)
+        load_translator_bundle(copy)
 
 
 @pytest.mark.parametrize("value", [-1, 0, True, "1", 99])
 def test_formats_that_never_were_are_refused(copy: Path, value: object) -> None:
     change_manifest(copy, "format", value)
     with pytest.raises(CheckpointError, match="has format"):
-        load_bundle(copy)
+        load_translator_bundle(copy)
 
 
 def test_a_loop_of_links_is_refused(copy: Path) -> None:
     (copy / "weights.safetensors").unlink()
     (copy / "weights.safetensors").symlink_to("weights.safetensors")
     with pytest.raises(CheckpointError, match=r"lies outside the directory|is missing"):
-        load_bundle(copy)
+        load_translator_bundle(copy)
 
 
 def test_a_huge_recipe_is_refused_before_it_is_built(copy: Path) -> None:
@@ -182,7 +202,7 @@ def test_a_huge_recipe_is_refused_before_it_is_built(copy: Path) -> None:
     (copy / "recipe.yaml").write_text(recipe, encoding="utf-8")
     write_manifest(copy, kind=KIND)
     with pytest.raises(CheckpointError, match=r"does not fit this model .*65536"):
-        load_bundle(copy)
+        load_translator_bundle(copy)
 
 
 def test_a_tokenizer_of_another_kind_than_the_recipes(copy: Path) -> None:
@@ -193,6 +213,7 @@ def test_a_tokenizer_of_another_kind_than_the_recipes(copy: Path) -> None:
     TokenizerPair(characters, characters, shared=True).save(copy / "tokenizer")
     write_manifest(copy, kind=KIND)
     with pytest.raises(
-        CheckpointError, match="does not hold a tokenizer of kind 'sentencepiece', which the recipe asks for"
+        CheckpointError,
+        match="does not hold a tokenizer of kind 'sentencepiece', which the recipe asks for",
     ):
-        load_bundle(copy)
+        load_translator_bundle(copy)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import main
+from headwise.comparing.table import ComparisonResult
+from headwise.comparing.variants import plan_comparison
 from headwise.language import use_language
-from headwise.tasks.comparison_plan import plan_comparison
-from headwise.tasks.comparison_table import ComparisonResult
 from headwise.tasks.measured_corpora import note_on_measuring
 from headwise.tasks.recipe import load_recipe
 from tests.tasks.tiny import OVERRIDES
@@ -21,11 +21,31 @@ BOTH = "data.train is my/train, but data.valid and data.test are still the recip
     [
         ("pocket", ["data.train=my/train"], BOTH),
         ("pocket", ["data.train=[{path: my/train, weight: 2}]"], BOTH),
-        ("pocket", ["data.train=my/train", "data.valid=my/valid"], "data.test is still the recipe's own (pocket)"),
-        ("pocket", ["data.train=my/train", "data.test=null"], "data.valid is still the recipe's own (pocket)"),
-        ("multi30k-en-de", ["data.train=my/train"], "(known:multi30k/tok/val.lc.norm.tok, known:multi30k/tok/test"),
-        ("sst2", ["data.train=my/train"], "data.valid and data.test are still the recipe's own (known:sst2/dev"),
-        ("ptb-lstm", ["data.train=known:wikitext-2/train"], "data.train is known:wikitext-2/train, but"),
+        (
+            "pocket",
+            ["data.train=my/train", "data.valid=my/valid"],
+            "data.test is still the recipe's own (pocket)",
+        ),
+        (
+            "pocket",
+            ["data.train=my/train", "data.test=null"],
+            "data.valid is still the recipe's own (pocket)",
+        ),
+        (
+            "multi30k-en-de",
+            ["data.train=my/train"],
+            "(known:multi30k/tok/val.lc.norm.tok, known:multi30k/tok/test",
+        ),
+        (
+            "sst2",
+            ["data.train=my/train"],
+            "data.valid and data.test are still the recipe's own (known:sst2/dev",
+        ),
+        (
+            "ptb-lstm",
+            ["data.train=known:wikitext-2/train"],
+            "data.train is known:wikitext-2/train, but",
+        ),
         ("pocket", [], None),
         ("pocket", ["training.steps=5", "data.valid=my/valid"], None),
         ("pocket", ["data.train=my/train", "data.valid=my/valid", "data.test=my/test"], None),
@@ -58,11 +78,25 @@ def test_in_chinese() -> None:
     assert "data.train 是 my/train，而 data.valid、data.test 仍是配方自带的（pocket）" in found
 
 
-def test_before_training_and_beside_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sentences = ["The dog is old.", "The cat is young.", "A man reads a book.", "The child sleeps."] * 5
+def test_before_training_and_beside_the_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentences = [
+        "The dog is old.",
+        "The cat is young.",
+        "A man reads a book.",
+        "The child sleeps.",
+    ] * 5
     (tmp_path / "my.en").write_text("".join(f"{text} {n}\n" for n, text in enumerate(sentences)))
-    (tmp_path / "my.de").write_text("".join(f"{text[::-1]} {n}\n" for n, text in enumerate(sentences)))
-    words = [*OVERRIDES, f"data.train={tmp_path / 'my'}", "text={kind: characters}", "training.steps=2"]
+    (tmp_path / "my.de").write_text(
+        "".join(f"{text[::-1]} {n}\n" for n, text in enumerate(sentences))
+    )
+    words = [
+        *OVERRIDES,
+        f"data.train={tmp_path / 'my'}",
+        "text={kind: characters}",
+        "training.steps=2",
+    ]
     own = [word for word in words if not word.startswith(("data.valid", "data.test"))]
     words = [*own, "decoding.max_length=2", "evaluation.validation_sentences=1"]
     assert main(["train", "pocket", *words, "--check"]) == 0
@@ -77,9 +111,12 @@ def test_before_training_and_beside_the_result(tmp_path: Path, capsys: pytest.Ca
 
 def test_a_comparison_says_it_once(tmp_path: Path) -> None:
     runs = plan_comparison(
-        ["pocket", *OVERRIDES[:4], "data.train=my/train", "model.norm.kind=layer,rms"], directory=tmp_path
+        ["pocket", *OVERRIDES[:4], "data.train=my/train", "model.norm.kind=layer,rms"],
+        directory=tmp_path,
     )
     notes = {run.note for run in runs}
     assert len(notes) == 1
-    result = ComparisonResult(tmp_path, (), "", 1, {}, {}, notes=tuple(note for note in notes if note))
+    result = ComparisonResult(
+        tmp_path, (), "", 1, {}, {}, notes=tuple(note for note in notes if note)
+    )
     assert result.remarks()[0].startswith(BOTH)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from headwise.errors import DataError, SettingsError, UsageError
-from headwise.planning.predicting import MemoryParts
+from headwise.planning.cost_prediction import MemoryParts
 from headwise.tasks import preflight
 from headwise.tasks.planned_step import Subject
 from headwise.tasks.preflight import (
@@ -23,8 +23,9 @@ from headwise.tasks.preflight import (
     parts_of_process,
     warn_of_lost_dropout,
 )
-from headwise.tasks.recipe import Recipe, recipe_from
-from headwise.tasks.training_run import check_run, train
+from headwise.tasks.recipe import recipe_from
+from headwise.tasks.run import check_run, train
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.choices import ReplicatedLayout, ShardedLayout
 from tests.planning.models import made_recipe, made_subject
 from tests.tasks.tiny import tiny_recipe
@@ -39,18 +40,20 @@ def with_room(monkeypatch: pytest.MonkeyPatch, room: int | None) -> None:
 def needed(recipe: object) -> int:
     from headwise.planning.hardware import GLIBC_HEAP
     from headwise.tasks.planned_step import choose_execution
-    from headwise.tasks.planning import Planner
+    from headwise.tasks.planner import Planner
 
     execution, _ = choose_execution(recipe, "cpu")  # type: ignore[arg-type]
     return Planner(Subject.of(recipe), execution, cuda=False).memory(GLIBC_HEAP).total  # type: ignore[arg-type]
 
 
-def prepare_long(tmp_path: Path, part: str) -> Recipe:
+def prepare_long(tmp_path: Path, part: str) -> TranslationRecipe:
     """The source is twice as long as the target, and one source of `part` longer than all others."""
     for name in ("train", "valid", "test"):
         sources = ["ja nein " * 8] * 20 + ["ja " * 40] * (name == part)
         (tmp_path / f"{name}.de").write_text("\n".join(sources) + "\n", encoding="utf-8")
-        (tmp_path / f"{name}.en").write_text("yes no yes no yes no yes no\n" * len(sources), encoding="utf-8")
+        (tmp_path / f"{name}.en").write_text(
+            "yes no yes no yes no yes no\n" * len(sources), encoding="utf-8"
+        )
     files = [f"data.{name}={tmp_path / name}" for name in ("train", "valid", "test")]
     return tiny_recipe(
         *files,
@@ -65,16 +68,23 @@ def prepare_long(tmp_path: Path, part: str) -> Recipe:
 
 def test_source_rows_are_measured_before_a_limit_meets_them(tmp_path: Path) -> None:
     recipe = prepare_long(tmp_path, "none")
-    limited = recipe_from(recipe.model_dump(mode="json"), ["model.encoder.attention={kind: linformer, max_length: 20}"])
+    limited = recipe_from(
+        recipe.model_dump(mode="json"),
+        ["model.encoder.attention={kind: linformer, max_length: 20}"],
+    )
     with pytest.raises(
-        SettingsError, match=r"encoder\.attention\.max_length is 20, but rows have 3\d tokens \(source rows"
+        SettingsError,
+        match=r"encoder\.attention\.max_length is 20, but rows have 3\d tokens \(source rows",
     ):
         check_run(limited, directory=tmp_path / "data")
 
 
 def test_a_test_sentence_over_the_limit_is_found_before_training(tmp_path: Path) -> None:
     recipe = prepare_long(tmp_path, "test")
-    limited = recipe_from(recipe.model_dump(mode="json"), ["model.encoder.attention={kind: linformer, max_length: 40}"])
+    limited = recipe_from(
+        recipe.model_dump(mode="json"),
+        ["model.encoder.attention={kind: linformer, max_length: 40}"],
+    )
     with pytest.raises(
         DataError, match=r":21: a source of 41 tokens in data\.test, but the model reads at most 40"
     ) as caught:
@@ -85,12 +95,17 @@ def test_a_test_sentence_over_the_limit_is_found_before_training(tmp_path: Path)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["decoding.required=[no]", "decoding.forbidden=[no]"], "required phrase 'no' holds 'no', which is forbidden"),
+        (
+            ["decoding.required=[no]", "decoding.forbidden=[no]"],
+            "required phrase 'no' holds 'no', which is forbidden",
+        ),
         (["decoding.kind=greedy", "decoding.required=[no]"], "cannot plan for them; use kind=beam"),
         (["decoding.max_length=1000000000"], r"max_length is 1,000,000,000; at most 65,536 tokens"),
     ],
 )
-def test_a_search_that_cannot_be_is_refused_with_the_recipe(tmp_path: Path, changes: list[str], message: str) -> None:
+def test_a_search_that_cannot_be_is_refused_with_the_recipe(
+    tmp_path: Path, changes: list[str], message: str
+) -> None:
     recipe = prepare_long(tmp_path, "none")
     with pytest.raises(SettingsError, match=message):
         recipe_from(recipe.model_dump(mode="json"), changes)
@@ -99,13 +114,19 @@ def test_a_search_that_cannot_be_is_refused_with_the_recipe(tmp_path: Path, chan
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["decoding.prefix=no no no no", "decoding.max_length=4"], "take 5 tokens, but max_length is 4 here"),
+        (
+            ["decoding.prefix=no no no no", "decoding.max_length=4"],
+            "take 5 tokens, but max_length is 4 here",
+        ),
         (["decoding.prefix=no Xyzzy"], "the prefix 'no Xyzzy' is outside the model's vocabulary"),
         (
             ["decoding.kind=beam", "decoding.required=[Xyzzy]"],
             "the required phrase 'Xyzzy' is outside the model's vocabulary",
         ),
-        (["decoding.forbidden=[Xyzzy]"], "the forbidden phrase 'Xyzzy' is outside the model's vocabulary"),
+        (
+            ["decoding.forbidden=[Xyzzy]"],
+            "the forbidden phrase 'Xyzzy' is outside the model's vocabulary",
+        ),
     ],
 )
 def test_a_search_that_the_tokenizer_cannot_do_is_refused_before_training(
@@ -113,7 +134,7 @@ def test_a_search_that_the_tokenizer_cannot_do_is_refused_before_training(
 ) -> None:
     """By --check, and by a training, which has then made no checkpoint."""
     recipe = recipe_from(prepare_long(tmp_path, "none").model_dump(mode="json"), changes)
-    assert isinstance(recipe, Recipe)
+    assert isinstance(recipe, TranslationRecipe)
     with pytest.raises(UsageError, match=message):
         check_run(recipe, directory=tmp_path / "data")
     with pytest.raises(UsageError, match=message):
@@ -131,7 +152,9 @@ def test_little_is_let_through_without_a_look(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_bound_is_above_the_prediction() -> None:
     for batch in (120, 1200):
-        assert bound_memory(made_subject(batch_tokens=batch)) > needed(made_recipe(batch_tokens=batch))
+        assert bound_memory(made_subject(batch_tokens=batch)) > needed(
+            made_recipe(batch_tokens=batch)
+        )
 
 
 def test_far_too_much_is_refused_with_a_batch_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,12 +162,15 @@ def test_far_too_much_is_refused_with_a_batch_that_fits(monkeypatch: pytest.Monk
     room = needed(recipe) // 2
     with_room(monkeypatch, room)
     with pytest.raises(
-        TooLargeError, match=r"cut the batch into (4|8) parts: training.batch_tokens=(480|240) .*--anyway"
+        TooLargeError,
+        match=r"cut the batch into (4|8) parts: training.batch_tokens=(480|240) .*--anyway",
     ) as caught:
         check_memory(recipe)
     assert caught.value.exit_status == 2
     settings = str(caught.value).partition(" parts: ")[2].split()[:2]
-    smaller = made_recipe(**{word.split("=")[0].split(".")[1]: int(word.split("=")[1]) for word in settings})
+    smaller = made_recipe(
+        **{word.split("=")[0].split(".")[1]: int(word.split("=")[1]) for word in settings}
+    )
     assert smaller.training.batch_tokens * smaller.training.accumulation == 1920
     check_memory(smaller)
 
@@ -176,7 +202,9 @@ def test_a_model_that_is_itself_too_large_says_so(monkeypatch: pytest.MonkeyPatc
     [
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
         MemoryError(),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory"
+        ),
     ],
 )
 def test_running_out_names_the_setting_and_the_checkpoint(error: Exception, tmp_path: Path) -> None:
@@ -195,14 +223,17 @@ def test_running_out_names_the_setting_and_the_checkpoint(error: Exception, tmp_
 
 
 def test_other_errors_pass(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="shapes"), explaining_memory(made_recipe().training, tmp_path):
+    with (
+        pytest.raises(RuntimeError, match="shapes"),
+        explaining_memory(made_recipe().training, tmp_path),
+    ):
         raise RuntimeError("shapes do not fit")
 
 
 PROGRAM = """
 import resource, sys
 from headwise.cli.main import main
-import torch, headwise.tasks.training_run
+import torch, headwise.tasks.run
 torch.set_num_threads(1)
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (900 << 20)
@@ -224,7 +255,12 @@ def test_a_huge_batch_under_a_real_limit(tmp_path: Path) -> None:
         "data.valid=null",
         "data.test=null",
     ]
-    words += ["training.batch_tokens=60000", "training.steps=2", "text={kind: characters}", "training.compile=off"]
+    words += [
+        "training.batch_tokens=60000",
+        "training.steps=2",
+        "text={kind: characters}",
+        "training.compile=off",
+    ]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "LANG": "C", "OMP_NUM_THREADS": "1"},
@@ -233,10 +269,13 @@ def test_a_huge_batch_under_a_real_limit(tmp_path: Path) -> None:
         timeout=120,
     )
     before, _, after = done.stderr.partition("then nevertheless")
-    assert re.search(r"are free; (halve the batch|cut the batch into \d+ parts): training.batch_tokens=", before), (
-        done.stderr
-    )
-    assert "memory ran out with training.batch_tokens=60,000; start a new run with half the batch" in after, done.stderr
+    assert re.search(
+        r"are free; (halve the batch|cut the batch into \d+ parts): training.batch_tokens=", before
+    ), done.stderr
+    assert (
+        "memory ran out with training.batch_tokens=60,000; start a new run with half the batch"
+        in after
+    ), done.stderr
     assert done.returncode == 22
     assert "Traceback" not in done.stderr
 
@@ -251,10 +290,17 @@ def test_a_huge_batch_under_a_real_limit(tmp_path: Path) -> None:
         (4, 2, "sharded", (300, 400)),
     ],
 )
-def test_what_one_of_several_processes_holds(accumulation: int, processes: int, kind: str, expected: tuple) -> None:
-    memory = MemoryParts(weights=200, gradients=100, optimizer=400, averaging=0, activations=250, workspace=50)
+def test_what_one_of_several_processes_holds(
+    accumulation: int, processes: int, kind: str, expected: tuple
+) -> None:
+    memory = MemoryParts(
+        weights=200, gradients=100, optimizer=400, averaging=0, activations=250, workspace=50
+    )
     training = made_recipe().training.model_copy(
-        update={"accumulation": accumulation, "parallel": ShardedLayout() if kind == "sharded" else ReplicatedLayout()}
+        update={
+            "accumulation": accumulation,
+            "parallel": ShardedLayout() if kind == "sharded" else ReplicatedLayout(),
+        }
     )
     assert parts_of_process(memory, training, num_processes=processes) == expected
 
@@ -268,7 +314,9 @@ def test_rows_for_every_process_are_counted_before_anything_is_made() -> None:
 
 def test_a_rate_of_dropout_that_rounds_to_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
     recipe = made_recipe()
-    dropout = recipe.model.dropout.model_copy(update={"residual": 0.001, "attention": 0.001, "hidden": 0.003})
+    dropout = recipe.model.dropout.model_copy(
+        update={"residual": 0.001, "attention": 0.001, "hidden": 0.003}
+    )
     lost = recipe.model_copy(update={"model": recipe.model.model_copy(update={"dropout": dropout})})
     with caplog.at_level(logging.WARNING):
         warn_of_lost_dropout(recipe)

@@ -6,25 +6,34 @@ from headwise.errors import SettingsError
 from headwise.tasks.recipe_files import find_keys, find_recipe, propose_overrides
 
 
-def test_a_recipe_is_found_by_path_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_is_found_by_path_and_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "pocket").write_text("task: translation\n", encoding="utf-8")
     assert find_recipe(tmp_path / "pocket") == tmp_path / "pocket"
     assert find_recipe("pocket").name == "pocket.yaml"
     monkeypatch.chdir(tmp_path)
-    assert find_recipe("pocket") == Path("pocket"), "a file of the user's own stands over a shipped name"
+    assert find_recipe("pocket") == Path("pocket"), (
+        "a file of the user's own stands over a shipped name"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("poket", "there is no recipe 'poket'; did you mean 'pocket'[?] give the path of a YAML file or one of: base"),
+        (
+            "poket",
+            "there is no recipe 'poket'; did you mean 'pocket'[?] give the path of a YAML file or one of: base",
+        ),
         ("multi30k", "did you mean 'multi30k-en-"),
         ("qqqqqq", "there is no recipe 'qqqqqq'; give the path"),
         ("nowhere/pocket", "there is no recipe 'nowhere/pocket'; "),
         ("../recipes/pocket", "there is no recipe '../recipes/pocket'"),
     ],
 )
-def test_a_name_that_is_no_recipe(name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_no_recipe(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SettingsError, match=message):
         find_recipe(name)

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from headwise.tasks.recipe import Recipe, load_recipe
-from headwise.tasks.training_run import RunSummary, train
+from headwise.tasks.recipe import load_recipe
+from headwise.tasks.run import train
+from headwise.tasks.run_start import RunSummary
+from headwise.tasks.translation.recipe import TranslationRecipe
 
 OVERRIDES = (
     "model.dim=16",
@@ -27,7 +29,7 @@ OVERRIDES = (
 )
 
 
-def tiny_recipe(*overrides: str) -> Recipe:
+def tiny_recipe(*overrides: str) -> TranslationRecipe:
     return load_recipe("pocket", [*OVERRIDES, *overrides])
 
 

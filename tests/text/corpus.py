@@ -50,10 +50,15 @@ CHINESE = [
 ]
 
 
-def draw_lines(words: list[str], count: int, *, key: str, separator: str = " ", longest: int = 13) -> list[str]:
+def draw_lines(
+    words: list[str], count: int, *, key: str, separator: str = " ", longest: int = 13
+) -> list[str]:
     generator = numpy_generator("lines", key)
     lengths = generator.integers(2, longest + 1, count)
-    return [separator.join(words[i] for i in generator.integers(0, len(words), n)) + "." for n in lengths]
+    return [
+        separator.join(words[i] for i in generator.integers(0, len(words), n)) + "."
+        for n in lengths
+    ]
 
 
 def english(count: int = 400) -> list[str]:

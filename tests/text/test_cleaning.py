@@ -26,7 +26,11 @@ def test_control_characters_are_those_of_unicode_except_tab() -> None:
 
 
 def test_what_two_spellings_share() -> None:
-    assert letters_and_digits("It's  10 o'clock!") == letters_and_digits("Its １０ o’clock") == "its10oclock"
+    assert (
+        letters_and_digits("It's  10 o'clock!")
+        == letters_and_digits("Its １０ o’clock")
+        == "its10oclock"
+    )
     assert letters_and_digits("你好，世界。") == "你好世界"
 
 

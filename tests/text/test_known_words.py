@@ -10,7 +10,10 @@ from headwise.pocket import sentences
 from headwise.storage import read_json, write_json
 from headwise.text.known_words import FILE, KnownWords, WordCounts, find_words, load_known_words
 
-PAIRS = [("The old dog sleeps.", "Der alte Hund schläft."), ("The dog is old.", "Der Hund ist alt.")]
+PAIRS = [
+    ("The old dog sleeps.", "Der alte Hund schläft."),
+    ("The dog is old.", "Der Hund ist alt."),
+]
 
 
 def test_words_are_runs_of_letters_and_single_characters_where_no_spaces_are_written() -> None:
@@ -50,14 +53,22 @@ def test_nothing_is_said_of_a_text_without_words_or_by_a_model_without_any() -> 
     assert KnownWords.of([]).judge("Hello") is None
 
 
-@pytest.mark.parametrize(("source", "target", "other"), [("en", "de", "zh"), ("zh", "en", "de"), ("de", "zh", "en")])
+@pytest.mark.parametrize(
+    ("source", "target", "other"), [("en", "de", "zh"), ("zh", "en", "de"), ("de", "zh", "en")]
+)
 def test_sentences_of_the_pocket_corpus(source: str, target: str, other: str) -> None:
-    learned = KnownWords.of((one.text(source), one.text(target)) for one in sentences("train", 3000))
+    learned = KnownWords.of(
+        (one.text(source), one.text(target)) for one in sentences("train", 3000)
+    )
     test = list(sentences("test", 200))
-    found = {language: [learned.judge(one.text(language)) for one in test] for language in (source, target, other)}
+    found = {
+        language: [learned.judge(one.text(language)) for one in test]
+        for language in (source, target, other)
+    }
     assert found[source] == [None] * len(test)
     assert {one and one.reason for one in found[target]} == {"target_language"}
-    # A short sentence may share most of its words with another language: English "in", "was" and "war" are German too.
+    # A short sentence may share most of its words with another language: English "in", "was" and
+    # "war" are German too.
     assert sum(one is not None for one in found[other]) >= 0.98 * len(test)
 
 

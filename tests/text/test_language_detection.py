@@ -12,7 +12,9 @@ def test_a_letters_probability_is_that_of_the_formula() -> None:
     single = (2 + 3 * uniform) / (5 + 3)  # b: 2 of 5 letters, of 3 kinds
     assert model.probability("", "b") == pytest.approx(single)
     assert model.probability(" ", "b") == pytest.approx((1 + 2 * single) / (2 + 2))
-    assert model.probability("x", "b") == pytest.approx(single), "an unseen history counts for nothing"
+    assert model.probability("x", "b") == pytest.approx(single), (
+        "an unseen history counts for nothing"
+    )
 
 
 def test_what_may_follow_adds_up_to_one() -> None:
@@ -20,7 +22,9 @@ def test_what_may_follow_adds_up_to_one() -> None:
     seen = [" ", "a", "b"]
     for before in ("", "a", "b", " a", "ab"):
         unseen = 125 * model.probability(before, "x")
-        assert sum(model.probability(before, letter) for letter in seen) + unseen == pytest.approx(1.0)
+        assert sum(model.probability(before, letter) for letter in seen) + unseen == pytest.approx(
+            1.0
+        )
 
 
 @pytest.mark.parametrize(
@@ -33,12 +37,16 @@ def test_what_may_follow_adds_up_to_one() -> None:
         ("你", "zh", 1.0),
     ],
 )
-def test_scripts_of_one_language_need_no_samples(text: str, language: str, confidence: float) -> None:
+def test_scripts_of_one_language_need_no_samples(
+    text: str, language: str, confidence: float
+) -> None:
     detector = LanguageDetector({"en": ["the dog"], "de": ["der Hund"]})
     assert detector.detect(text) == [Detected(language, confidence)]
 
 
-@pytest.mark.parametrize("text", ["", "  ", "12 + 30 = 42!", "Привет, мир", "Γειά σου", "zq xkcd qqw"])
+@pytest.mark.parametrize(
+    "text", ["", "  ", "12 + 30 = 42!", "Привет, мир", "Γειά σου", "zq xkcd qqw"]
+)
 def test_nothing_is_claimed_of_what_tells_nothing(text: str) -> None:
     assert LanguageDetector({"en": ["the old dog"], "de": ["der alte Hund"]}).detect(text) == []
 
@@ -59,7 +67,10 @@ def test_the_probability_of_one_language_is_that_of_its_words_or_the_share_of_it
     assert detector.probability_of("你好 ab", "zh") == 0.5
     assert detector.probability_of("你好呀 the dog", "zh") == 3 / 9
     assert detector.probability_of("你好呀 ab", "en") == 0.0, "most letters are of another script"
-    assert (detector.probability_of("漢字とかな", "zh"), detector.probability_of("漢字とかな", "ja")) == (0.0, 1.0)
+    assert (
+        detector.probability_of("漢字とかな", "zh"),
+        detector.probability_of("漢字とかな", "ja"),
+    ) == (0.0, 1.0)
     assert detector.probability_of("東京", "ja") == 1.0
     assert detector.probability_of("le chien", "fr") is None
     assert detector.probability_of("12 + 3", "en") is None

@@ -1,4 +1,6 @@
-"""Surfaces put together are the decoded text, for every kind of tokenizer and any ids; symbols by hand."""
+"""Surfaces put together are the decoded text, for every kind of tokenizer and any ids; symbols by
+hand.
+"""
 
 import functools
 
@@ -6,11 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwise.text.characters import learn_characters
-from headwise.text.pieces import learn_pieces
-from headwise.text.spelling import ESCAPE_SYMBOL, NO_WORD, NOT_KNOWN, OTHER_SPACE, SPACE, WORD, Spelling, read_symbols
+from headwise.text.character_tokenizer import learn_characters
+from headwise.text.sentencepiece_tokenizer import learn_pieces
+from headwise.text.spelling import (
+    ESCAPE_SYMBOL,
+    NO_WORD,
+    NOT_KNOWN,
+    OTHER_SPACE,
+    SPACE,
+    WORD,
+    Spelling,
+    read_symbols,
+)
 from headwise.text.tokenizer import ESCAPE, WORD_START, Tokenizer, unescape
-from headwise.text.words import learn_words
+from headwise.text.word_tokenizer import learn_words
 
 from .corpus import chinese, english
 
@@ -33,7 +44,9 @@ def learn(kind: str) -> Tokenizer:
     )
 
 
-@pytest.mark.parametrize("kind", ["words", "characters", "bpe bytes", "unigram bytes", "bpe", "bpe bytes nfkc"])
+@pytest.mark.parametrize(
+    "kind", ["words", "characters", "bpe bytes", "unigram bytes", "bpe", "bpe bytes nfkc"]
+)
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_surfaces_put_together_are_the_text(kind, data):
@@ -46,8 +59,13 @@ def test_surfaces_put_together_are_the_text(kind, data):
     joined = "".join("\ufffd" if "\udc80" <= letter <= "\udcff" else letter for letter in joined)
     joined = unescape(joined)
     decoded = tokenizer.decode(ids)
-    # sentencepiece leaves out the space at the beginning of a text, and all of them where it normalises white space.
-    assert decoded in (joined, joined.removeprefix(" "), joined.lstrip(" ") if "nfkc" in kind else joined)
+    # sentencepiece leaves out the space at the beginning of a text, and all of them where it
+    # normalises white space.
+    assert decoded in (
+        joined,
+        joined.removeprefix(" "),
+        joined.lstrip(" ") if "nfkc" in kind else joined,
+    )
 
 
 def test_symbols_by_hand():

@@ -1,5 +1,6 @@
-"""Products here are a few numbers large: a second thread would only wait for the first. Nor is the disk waited for:
-flushing protects from a power cut, which no test makes (a killed process leaves what it wrote)."""
+"""Products here are a few numbers large: a second thread would only wait for the first. Nor is the
+disk waited for: flushing protects from a power cut, which no test makes (a killed process leaves
+what it wrote)."""
 
 import os
 from collections.abc import Iterator

@@ -1,8 +1,10 @@
-"""Whole small runs for the tests of the loop: weights, logs, and data that breaks at a known place."""
+"""Whole small runs for the tests of the loop: weights, logs, and data that breaks at a known
+place.
+"""
 
 import torch
 
-from headwise.training.journal import read_journal
+from headwise.training.log_file import read_log
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory
 from headwise.training.session import TIMINGS
@@ -15,11 +17,13 @@ def weights_after(trainable):
 
 
 def equal(left, right):
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+    return left.keys() == right.keys() and all(
+        torch.equal(left[name], right[name]) for name in left
+    )
 
 
 def lines_of(path):
-    lines = read_journal(path / "log.jsonl")
+    lines = read_log(path / "log.jsonl")
     return [{key: value for key, value in line.items() if key not in TIMINGS} for line in lines]
 
 
@@ -55,7 +59,9 @@ class StopAfter(Exception):
 
 
 class Breaking(TinyBatches):
-    """The data fails before batch `limit`: what an out-of-memory or a lost disk does to a run, at a known place."""
+    """The data fails before batch `limit`: what an out-of-memory or a lost disk does to a run, at a
+    known place.
+    """
 
     def __init__(self, limit):
         super().__init__()

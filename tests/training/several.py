@@ -1,7 +1,8 @@
-"""Groups of forked processes that train together: `python -m tests.training.several DIRECTORY SCENARIO …` prints JSON.
+"""Groups of forked processes that train together: `python -m tests.training.several DIRECTORY
+SCENARIO …` prints JSON.
 
-As in interrupted.py one process imports torch, never computes, and forks: a group of four starts in tenths of a second. What
-torchrun would tell the processes is put into their environment.
+As in interrupted.py one process imports torch, never computes, and forks: a group of four starts in
+tenths of a second. What torchrun would tell the processes is put into their environment.
 """
 
 import json
@@ -24,12 +25,12 @@ import torch.distributed.fsdp
 from headwise import storage
 from headwise.data.batching import Share
 from headwise.errors import HeadwiseError, SaidElsewhere
-from headwise.training import gradient_sums
-from headwise.training import processes as joining
+from headwise.training import gradient_all_reduce as gradient_sums
+from headwise.training import process_group as joining
 from headwise.training.loop import train
 from headwise.training.losses import cross_entropy
 from headwise.training.prefetching import map_tensors
-from headwise.training.processes import Processes, join_processes
+from headwise.training.process_group import Processes, join_processes
 from headwise.training.run_directory import RunDirectory
 from headwise.weights import weights_of
 from tests.survival.interrupted import exit_of, fork
@@ -51,9 +52,14 @@ class SharedBatches(TinyBatches):
         cuts = self.share.cuts(ROWS)
         while True:
             taken = [next(whole) for _ in range(self.share.accumulation)]
-            rows = {name: torch.cat([getattr(batch, name) for batch, _ in taken]) for name in ("words", "targets")}
+            rows = {
+                name: torch.cat([getattr(batch, name) for batch, _ in taken])
+                for name in ("words", "targets")
+            }
             for begin, end in pairwise(cuts):
-                batch = type(taken[0][0])(**{name: tensor[begin:end] for name, tensor in rows.items()})
+                batch = type(taken[0][0])(
+                    **{name: tensor[begin:end] for name, tensor in rows.items()}
+                )
                 yield map_tensors(batch, torch.clone), taken[-1][1]
 
 
@@ -61,7 +67,9 @@ def train_shared(path: Path, *, dropout: float, pause: float = 0.0, **changes: A
     """In a child: one process of a training in `path`, resumed if it is there; its exit status."""
     torch.set_num_threads(1)
     os.fsync = lambda descriptor: time.sleep(pause)
-    settings = tiny_settings(**{"steps": 20, "checkpoint_every": 5, "log_every": 1, "validate_every": 10, **changes})
+    settings = tiny_settings(
+        **{"steps": 20, "checkpoint_every": 5, "log_every": 1, "validate_every": 10, **changes}
+    )
     try:
         with join_processes() as processes:
             run = None
@@ -76,8 +84,17 @@ def train_shared(path: Path, *, dropout: float, pause: float = 0.0, **changes: A
                 return {"loss": float(sums.loss / sums.num_tokens)}
 
             share = Share(processes.number, processes.count, settings.accumulation)
-            train(trainable, SharedBatches(share), settings, run, evaluate=evaluate, processes=processes)
-            final = {name: weights.tolist() for name, weights in weights_of(trainable.module).items()}
+            train(
+                trainable,
+                SharedBatches(share),
+                settings,
+                run,
+                evaluate=evaluate,
+                processes=processes,
+            )
+            final = {
+                name: weights.tolist() for name, weights in weights_of(trainable.module).items()
+            }
             storage.write_json(path / f"final-{processes.number}.json", final)
             if run is not None:
                 run.close()
@@ -104,7 +121,9 @@ def keep_store(port: int, *, tests: int) -> int:
     return int(store is None)
 
 
-def start(path: Path, count: int, *, work: Callable[[], int] | None = None, **changes: Any) -> list[int]:
+def start(
+    path: Path, count: int, *, work: Callable[[], int] | None = None, **changes: Any
+) -> list[int]:
     """Fork the processes of a training; one process starts as if there were no torchrun."""
     path.mkdir(parents=True, exist_ok=True)
     port = free_port()
@@ -116,8 +135,14 @@ def start(path: Path, count: int, *, work: Callable[[], int] | None = None, **ch
 
         def begin(number: int = number) -> int:
             if count > 1:
-                place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
-                os.environ.update(RANK=str(number), WORLD_SIZE=str(count), LOCAL_RANK=str(number), **place)
+                place = {
+                    "MASTER_ADDR": "127.0.0.1",
+                    "MASTER_PORT": str(port),
+                    "TORCHELASTIC_USE_AGENT_STORE": "True",
+                }
+                os.environ.update(
+                    RANK=str(number), WORLD_SIZE=str(count), LOCAL_RANK=str(number), **place
+                )
             return work() if work is not None else train_shared(path, **{"dropout": 0.0, **changes})
 
         children.append(fork(begin))
@@ -148,11 +173,15 @@ LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
     "sharded-3": (3, SHARDED),
 }
 EXTRAS = {"ema": 0.9, "accumulation": 4, "dropout": 0.3, "clip": 0.1, "steps": 8}
-"""Everything that has state, and dropout; four batches an update, so that 1, 2 and 4 processes take whole ones."""
+"""Everything that has state, and dropout; four batches an update, so that 1, 2 and 4 processes take
+whole ones."""
 
 
 def compare_layouts(directory: Path, names: Sequence[str], **changes: Any) -> dict[str, list[int]]:
-    return {name: run_group(directory / name, LAYOUTS[name][0], **LAYOUTS[name][1], **changes) for name in names}
+    return {
+        name: run_group(directory / name, LAYOUTS[name][0], **LAYOUTS[name][1], **changes)
+        for name in names
+    }
 
 
 def exchange_checkpoints(directory: Path) -> list[list[int]]:
@@ -165,12 +194,16 @@ def exchange_checkpoints(directory: Path) -> list[list[int]]:
 
 
 def compare_with_ddp(directory: Path) -> list[int]:
-    """Our sums of gradients beside torch's class, in float64, with buffers so small that there are several of them."""
+    """Our sums of gradients beside torch's class, in float64, with buffers so small that there are
+    several of them.
+    """
     gradient_sums.BUFFER_BYTES = 1000
 
     def work() -> int:
         with join_processes() as processes:
-            return int(differs_from_ddp(processes))  # whose objects must be gone before the group is
+            return int(
+                differs_from_ddp(processes)
+            )  # whose objects must be gone before the group is
 
     return finish(start(directory, 3, work=work))
 
@@ -187,19 +220,26 @@ def differs_from_ddp(processes: Processes) -> bool:
     theirs.module = torch.nn.parallel.DistributedDataParallel(inner)
     hidden = theirs.module(batch.words).flatten(0, 1)
     targets = batch.targets.flatten()
-    cross_entropy(hidden, inner.output.weight, targets=targets, smoothing=theirs.smoothing).loss.backward()
+    cross_entropy(
+        hidden, inner.output.weight, targets=targets, smoothing=theirs.smoothing
+    ).loss.backward()
     pairs = zip(ours.module.parameters(), inner.parameters(), strict=True)
-    return any(not torch.allclose(a.grad, 2 * processes.count * b.grad, rtol=1e-12) for a, b in pairs)
+    return any(
+        not torch.allclose(a.grad, 2 * processes.count * b.grad, rtol=1e-12) for a, b in pairs
+    )
 
 
-def kill_one(directory: Path, *, count: int, victim: int, times: int, **changes: Any) -> dict[str, Any]:
+def kill_one(
+    directory: Path, *, count: int, victim: int, times: int, **changes: Any
+) -> dict[str, Any]:
     """Kill one process again and again at random times, then let the training end."""
     chance = random.Random(victim + 7 * count)
     statuses, seconds = [], []
     options = {**LONG, "pause": 0.002, **changes}
     for _ in range(times):
         children = start(directory, count, **options)
-        # Not before the group has met: a process that never came is waited for as long as one that is late.
+        # Not before the group has met: a process that never came is waited for as long as one that
+        # is late.
         before = newest(directory)
         deadline = time.monotonic() + 20
         while newest(directory) <= before and time.monotonic() < deadline:
@@ -213,7 +253,9 @@ def kill_one(directory: Path, *, count: int, victim: int, times: int, **changes:
 
 
 def newest(directory: Path) -> int:
-    return max((int(path.name[5:]) for path in directory.glob("checkpoints/step-*[0-9]")), default=0)
+    return max(
+        (int(path.name[5:]) for path in directory.glob("checkpoints/step-*[0-9]")), default=0
+    )
 
 
 def stop_one(directory: Path, *, victim: int, **changes: Any) -> dict[str, Any]:
@@ -227,7 +269,9 @@ def stop_one(directory: Path, *, victim: int, **changes: Any) -> dict[str, Any]:
 
 
 def stall_one(directory: Path) -> dict[str, Any]:
-    """A process that is there but does nothing (stopped, swapped out, on a dead network) is not waited for for ever."""
+    """A process that is there but does nothing (stopped, swapped out, on a dead network) is not
+    waited for for ever.
+    """
     joining.LONGEST_WAIT = timedelta(seconds=2)
     children = start(directory, 2, steps=400, pause=0.002)
     while newest(directory) < 5:
@@ -247,19 +291,27 @@ def main(base: Path, names: Sequence[str]) -> dict[str, Any]:
         "layouts": lambda: compare_layouts(base / "layouts", few),
         "ddp": lambda: compare_with_ddp(base / "ddp"),
         "odd": lambda: compare_layouts(base / "layouts", ["sharded-3"]),
-        "extras": lambda: compare_layouts(base / "extras", ("alone", "replicated-2", "sharded-2"), **EXTRAS),
+        "extras": lambda: compare_layouts(
+            base / "extras", ("alone", "replicated-2", "sharded-2"), **EXTRAS
+        ),
         "exchange": lambda: exchange_checkpoints(base / "exchange"),
         "undisturbed": lambda: run_group(base / "undisturbed", 2, **LONG),
         "kill": lambda: kill_one(base / "killed-1", count=2, victim=1, times=1),
         "stop": lambda: stop_one(base / "stopped-1", victim=1),
         "undisturbed-long": lambda: run_group(base / "undisturbed-long", 2, **LONGER),
-        "kills": lambda: [kill_one(base / f"killed-{n}", count=2, victim=n, times=5, **LONGER) for n in (0, 1)],
+        "kills": lambda: [
+            kill_one(base / f"killed-{n}", count=2, victim=n, times=5, **LONGER) for n in (0, 1)
+        ],
         "stops": lambda: [stop_one(base / f"stopped-{n}", victim=n) for n in (0, 1)],
         "stall": lambda: stall_one(base / "stalled"),
         "undisturbed-4": lambda: run_group(base / "undisturbed-4", 4, **LONGER),
         "kills-4": lambda: kill_one(base / "killed-of-4", count=4, victim=2, times=3, **LONGER),
-        "undisturbed-sharded": lambda: run_group(base / "undisturbed-sharded", 2, **LONGER, **SHARDED),
-        "kills-sharded": lambda: kill_one(base / "killed-sharded", count=2, victim=1, times=3, **LONGER, **SHARDED),
+        "undisturbed-sharded": lambda: run_group(
+            base / "undisturbed-sharded", 2, **LONGER, **SHARDED
+        ),
+        "kills-sharded": lambda: kill_one(
+            base / "killed-sharded", count=2, victim=1, times=3, **LONGER, **SHARDED
+        ),
     }
     return {name: scenarios[name]() for name in names}
 

@@ -8,7 +8,9 @@ from headwise.training.choices import TrainingSettings
 def test_every_setting_is_documented():
     for name, field in TrainingSettings.model_fields.items():
         nested = getattr(field.annotation, "model_fields", None)
-        documented = field.description or (nested and field.annotation.__doc__) or name == "schedule"
+        documented = (
+            field.description or (nested and field.annotation.__doc__) or name == "schedule"
+        )
         assert documented, name
 
 
@@ -31,3 +33,10 @@ def test_round_trip_through_plain_data():
 def test_refuses(data, message):
     with pytest.raises(SettingsError, match=message):
         check_settings(TrainingSettings, data)
+
+
+def test_the_best_metric_is_one_that_is_measured():
+    keep = TrainingSettings().keep
+    keep.check_metric(("loss", "bleu"))
+    with pytest.raises(SettingsError, match="'loss'; validation measures bleu, chrf"):
+        keep.check_metric(("bleu", "chrf"))

@@ -5,7 +5,12 @@ import torch
 
 from headwise.errors import UsageError
 from headwise.training import compilation
-from headwise.training.compilation import Compilation, compile_loss, decide_compilation, find_compiler
+from headwise.training.compilation import (
+    Compilation,
+    compile_loss,
+    decide_compilation,
+    find_compiler,
+)
 from headwise.training.updates import Updater
 from tests.training.tiny import TinyBatches, TinyTrainable, tiny_settings
 
@@ -34,7 +39,9 @@ def test_auto_compiles_long_runs_on_a_gpu_only(compiler):
     assert not decide_compilation(tiny_settings(compile="auto", steps=20), CUDA).enabled
     assert decide_compilation(tiny_settings(compile="auto", steps=5000), CUDA).enabled
     assert not decide_compilation(tiny_settings(compile="auto", steps=10**6), CPU).enabled
-    assert not decide_compilation(tiny_settings(compile="auto", steps=5000, time_limit=60), CUDA).enabled
+    assert not decide_compilation(
+        tiny_settings(compile="auto", steps=5000, time_limit=60), CUDA
+    ).enabled
     assert not decide_compilation(tiny_settings(compile="off", steps=5000), CPU).enabled
     assert decide_compilation(tiny_settings(compile="on", steps=2), CPU).enabled
 
@@ -42,7 +49,12 @@ def test_auto_compiles_long_runs_on_a_gpu_only(compiler):
 def test_a_resumed_run_keeps_its_decision(compiler):
     for recorded in (Compilation(enabled=False), Compilation(enabled=True)):
         for steps in (20, 5000):
-            assert decide_compilation(tiny_settings(compile="auto", steps=steps), CPU, recorded=recorded) == recorded
+            assert (
+                decide_compilation(
+                    tiny_settings(compile="auto", steps=steps), CPU, recorded=recorded
+                )
+                == recorded
+            )
 
 
 def test_cuda_graphs_on_a_gpu_unless_told_otherwise(compiler):
@@ -77,8 +89,12 @@ def test_a_failing_compiler_is_said_and_done_without(monkeypatch, caplog):
         for _ in range(2):
             assert torch.equal(loss(batch).loss, trainable.loss(batch).loss)
     assert caplog.text.count("torch.compile failed (Python.h: no such file)") == 1
-    updater = Updater(trainable, tiny_settings(compile="auto"), device=CPU, compilation=Compilation(enabled=True))
+    updater = Updater(
+        trainable, tiny_settings(compile="auto"), device=CPU, compilation=Compilation(enabled=True)
+    )
     updater.update([batch], step=1, learning_rate=0.0)
-    assert updater.compilation == Compilation(enabled=False), "a resumed run must not compile either"
+    assert updater.compilation == Compilation(enabled=False), (
+        "a resumed run must not compile either"
+    )
     with pytest.raises(torch._dynamo.exc.TorchDynamoException, match=r"Python\.h"):
         compile_loss(trainable.loss, Compilation(enabled=True))(batch)

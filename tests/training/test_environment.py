@@ -25,17 +25,31 @@ def test_the_same_is_silent(here: Environment, caplog: pytest.LogCaptureFixture)
 @pytest.mark.parametrize(
     ("now", "differs", "same"),
     [
-        (DATA.replace("aa", "bb"), "training pairs: fingerprint aa → bb", "validation pairs, vocabulary, row lengths"),
+        (
+            DATA.replace("aa", "bb"),
+            "training pairs: fingerprint aa → bb",
+            "validation pairs, vocabulary, row lengths",
+        ),
         (
             DATA.replace("none", "dd"),
             "validation pairs: fingerprint none → dd",
             "training pairs, vocabulary, row lengths",
         ),
-        (DATA.replace("cc", "dd"), "vocabulary: fingerprint cc → dd", "training pairs, validation pairs, row lengths"),
-        (DATA.replace("64x64", "58x64"), "row lengths: fingerprint 64x64 → 58x64", "training pairs"),
+        (
+            DATA.replace("cc", "dd"),
+            "vocabulary: fingerprint cc → dd",
+            "training pairs, validation pairs, row lengths",
+        ),
+        (
+            DATA.replace("64x64", "58x64"),
+            "row lengths: fingerprint 64x64 → 58x64",
+            "training pairs",
+        ),
     ],
 )
-def test_other_data_is_refused_by_name(here: Environment, now: str, differs: str, same: str) -> None:
+def test_other_data_is_refused_by_name(
+    here: Environment, now: str, differs: str, same: str
+) -> None:
     with pytest.raises(DataError, match="the data is not what this run began with") as caught:
         compare_environments(here, here.model_copy(update={"fingerprint": now}))
     assert differs in str(caught.value)
@@ -70,5 +84,7 @@ def test_another_build_is_said_and_allowed(
     with caplog.at_level(logging.WARNING):
         compare_environments(here.model_copy(update={name: value}), here)
     assert f"{name}: {value} → {getattr(here, name)}" in caplog.text
-    assert "the order of the data, the schedule and the seeds of dropout are the same" in caplog.text
+    assert (
+        "the order of the data, the schedule and the seeds of dropout are the same" in caplog.text
+    )
     assert "not be those of an uninterrupted run to the last bit" in caplog.text

@@ -5,7 +5,7 @@ import torch
 
 from headwise.errors import SettingsError
 from headwise.models.labeller import build_labeller
-from headwise.models.sentence_encoder import EncoderRung
+from headwise.models.sentence_encoder import TransformerEncoderSettings
 from headwise.randomness import torch_generator
 from headwise.training.choices import AdamWOptimizer
 from headwise.training.freezing import freeze, rate_scales
@@ -14,7 +14,7 @@ from headwise.training.optimizers import build_optimizer, set_learning_rate
 
 def _model() -> torch.nn.Module:
     return build_labeller(
-        EncoderRung(dim=8, layers=3, heads=2),
+        TransformerEncoderSettings(dim=8, layers=3, heads=2),
         vocabulary_size=7,
         num_classes=2,
         pooling="mean",
@@ -24,7 +24,10 @@ def _model() -> torch.nn.Module:
 
 def test_patterns_and_ranges() -> None:
     frozen = freeze(_model(), ["encoder.embedding.*", "layers 0-1"])
-    assert all(name.startswith(("encoder.embedding.", "encoder.blocks.0.", "encoder.blocks.1.")) for name in frozen)
+    assert all(
+        name.startswith(("encoder.embedding.", "encoder.blocks.0.", "encoder.blocks.1."))
+        for name in frozen
+    )
     assert freeze(_model(), ["layers 2"])[0].startswith("encoder.blocks.2.")
     assert freeze(_model(), []) == []
 
@@ -53,4 +56,6 @@ def test_rates_fall_with_depth() -> None:
     optimizer = build_optimizer(AdamWOptimizer(weight_decay=0.1), module, layer_decay=0.5)
     set_learning_rate(optimizer, 0.8)
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
-    assert all(rates[id(p)] == pytest.approx(0.8 * scales[name]) for name, p in module.named_parameters())
+    assert all(
+        rates[id(p)] == pytest.approx(0.8 * scales[name]) for name, p in module.named_parameters()
+    )

@@ -7,10 +7,19 @@ import torch
 
 from headwise.errors import HeadwiseError, UsageError
 from headwise.training.environment import compare_environments
-from headwise.training.journal import read_journal
+from headwise.training.log_file import read_log
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory
-from tests.training.runs import Breaking, Measured, StopAfter, equal, lines_of, measured_run, run_in, weights_after
+from tests.training.runs import (
+    Breaking,
+    Measured,
+    StopAfter,
+    equal,
+    lines_of,
+    measured_run,
+    run_in,
+    weights_after,
+)
 from tests.training.tiny import LENGTH, ROWS, TinyBatches, TinyTrainable, tiny_settings
 
 
@@ -26,7 +35,9 @@ from tests.training.tiny import LENGTH, ROWS, TinyBatches, TinyTrainable, tiny_s
     ids=["plain", "accumulation", "ema", "average"],
 )
 def test_resumed_run_equals_the_undisturbed_one(tmp_path, limit, changes):
-    """Bit for bit, in weights and log; broken in the first, a middle and the last epoch, between all kinds of events."""
+    """Bit for bit, in weights and log; broken in the first, a middle and the last epoch, between
+    all kinds of events.
+    """
     whole, weights = measured_run(tmp_path / "whole", **changes)
     measured = Measured()
     with pytest.raises(StopAfter):
@@ -49,7 +60,9 @@ def test_resumed_run_equals_the_undisturbed_one(tmp_path, limit, changes):
 
 
 def test_more_steps_later_equal_all_at_once(tmp_path):
-    """Ten steps, then twenty: the same weights as twenty at once; the schedule does not depend on the end."""
+    """Ten steps, then twenty: the same weights as twenty at once; the schedule does not depend on
+    the end.
+    """
     _, weights = run_in(tmp_path / "whole", steps=20)
     run_in(tmp_path / "parts", steps=10)
     result, extended = run_in(tmp_path / "parts", steps=20, resume=True)
@@ -63,7 +76,11 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path):
     again, same = measured_run(tmp_path / "run", resume=True)
     assert equal(weights, same)
     assert lines_of(tmp_path / "run") == log
-    assert (again.step, again.best, again.target_tokens) == (first.step, first.best, first.target_tokens)
+    assert (again.step, again.best, again.target_tokens) == (
+        first.step,
+        first.best,
+        first.target_tokens,
+    )
 
 
 def test_randomness_belongs_to_the_step_and_not_to_the_caller():
@@ -94,7 +111,7 @@ def test_learns_to_copy():
 
 def test_log_lines(tmp_path):
     run_in(tmp_path, evaluate=lambda step: {"loss": 9.0 / step, "bleu": math.nan}, steps=8)
-    lines = read_journal(tmp_path / "log.jsonl")
+    lines = read_log(tmp_path / "log.jsonl")
     assert [(line["kind"], line["step"]) for line in lines] == [
         ("train", 3),
         ("valid", 4),
@@ -132,7 +149,9 @@ def test_best_weights_are_kept_and_patience_ends():
         seen[step] = weights_after(trainable)
         return {"loss": values[step]}
 
-    result = train(trainable, TinyBatches(), tiny_settings(steps=100, patience=2), evaluate=evaluate)
+    result = train(
+        trainable, TinyBatches(), tiny_settings(steps=100, patience=2), evaluate=evaluate
+    )
     assert (result.step, result.reason, result.weights) == (16, "patience", "best")
     assert (result.best.step, result.best.value) == (8, 1.0)
     assert equal(weights_after(trainable), seen[8])
@@ -215,7 +234,13 @@ def flat_recipe(**changes):
 def test_progress_tells_what_happens():
     heard = []
     settings = tiny_settings(steps=8, time_limit=1000)
-    train(TinyTrainable(), TinyBatches(), settings, evaluate=lambda step: {"loss": 2.0}, progress=heard.append)
+    train(
+        TinyTrainable(),
+        TinyBatches(),
+        settings,
+        evaluate=lambda step: {"loss": 2.0},
+        progress=heard.append,
+    )
     assert [(p.phase, p.step) for p in heard if p.phase != "training"] == [
         ("validating", 4),
         ("validating", 8),
@@ -264,7 +289,9 @@ def test_damaged_best_weights_do_not_spoil_the_end(tmp_path, caplog):
     assert (first.weights, first.best.step) == ("best", 4)
     (tmp_path / "best/step-4/model.safetensors").write_bytes(b"")
     with caplog.at_level(logging.WARNING):
-        again, weights = run_in(tmp_path, steps=9, resume=True, evaluate=lambda step: {"loss": float(step)})
+        again, weights = run_in(
+            tmp_path, steps=9, resume=True, evaluate=lambda step: {"loss": float(step)}
+        )
     assert again.weights == "last"
     assert "best/step-4/model.safetensors: has 0 bytes" in caplog.text
     with RunDirectory.open(tmp_path, recipe=flat_recipe(steps=9), resume=True) as run:
@@ -278,7 +305,9 @@ def test_a_limit_that_earlier_sessions_used_up_is_said_and_the_speed_is_none(tmp
     began, seen = tiny_settings(steps=5, log_every=7), []
     settings = began.model_copy(update={"steps": 9, "time_limit": used / 2})
     with (
-        RunDirectory.open(tmp_path, recipe={"training": began.model_dump(mode="json")}, resume=True) as run,
+        RunDirectory.open(
+            tmp_path, recipe={"training": began.model_dump(mode="json")}, resume=True
+        ) as run,
         caplog.at_level(logging.WARNING),
     ):
         result = train(TinyTrainable(), TinyBatches(), settings, run, progress=seen.append)

@@ -6,8 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from headwise.text.tokenizer import PAD
 from headwise.training import losses
-from headwise.training.losses import PAD, choose_chunk_size, cross_entropy
+from headwise.training.losses import choose_chunk_size, cross_entropy
 
 TOKENS, DIM, VOCAB = 23, 7, 17
 
@@ -28,15 +29,23 @@ def case(generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def test_equals_torch_with_its_gradients(case, smoothing, with_bias, chunk_size):
     hidden, weight, bias, targets = case
     used = bias if with_bias else None
-    ours = cross_entropy(hidden, weight, targets=targets, bias=used, smoothing=smoothing, chunk_size=chunk_size)
+    ours = cross_entropy(
+        hidden, weight, targets=targets, bias=used, smoothing=smoothing, chunk_size=chunk_size
+    )
     theirs = F.cross_entropy(
-        F.linear(hidden, weight, used), targets, ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
+        F.linear(hidden, weight, used),
+        targets,
+        ignore_index=PAD,
+        label_smoothing=smoothing,
+        reduction="sum",
     )
     torch.testing.assert_close(ours.loss, theirs, rtol=1e-12, atol=1e-12)
     learnt = [hidden, weight] + ([bias] if with_bias else [])
     # A factor beside the sum: backward must scale what the forward pass prepared.
     for mine, other in zip(
-        torch.autograd.grad(ours.loss * 0.3, learnt), torch.autograd.grad(theirs * 0.3, learnt), strict=True
+        torch.autograd.grad(ours.loss * 0.3, learnt),
+        torch.autograd.grad(theirs * 0.3, learnt),
+        strict=True,
     ):
         torch.testing.assert_close(mine, other, rtol=1e-11, atol=1e-12)
 
@@ -45,14 +54,18 @@ def test_gradcheck(case):
     hidden, weight, bias, targets = case
 
     def loss(*learnt: Tensor) -> Tensor:
-        return cross_entropy(*learnt[:2], targets=targets, bias=learnt[2], smoothing=0.1, chunk_size=5).loss
+        return cross_entropy(
+            *learnt[:2], targets=targets, bias=learnt[2], smoothing=0.1, chunk_size=5
+        ).loss
 
     assert torch.autograd.gradcheck(loss, (hidden, weight, bias))
 
 
 def test_counts_and_likelihood_leave_padding_out(case):
     hidden, weight, bias, targets = case
-    sums = cross_entropy(hidden, weight, targets=targets, bias=bias, smoothing=0.1, count_correct=True, chunk_size=4)
+    sums = cross_entropy(
+        hidden, weight, targets=targets, bias=bias, smoothing=0.1, count_correct=True, chunk_size=4
+    )
     scores = F.linear(hidden, weight, bias).log_softmax(-1)
     counted = targets != PAD
     expected = -scores.gather(1, targets[:, None])[counted].sum()
@@ -71,13 +84,16 @@ def test_same_sums_without_gradients(case):
         plain = cross_entropy(hidden, weight, targets=targets, smoothing=0.1, chunk_size=5)
     assert not plain.loss.requires_grad
     torch.testing.assert_close(
-        plain.loss, cross_entropy(hidden, weight, targets=targets, smoothing=0.1, chunk_size=5).loss.detach()
+        plain.loss,
+        cross_entropy(hidden, weight, targets=targets, smoothing=0.1, chunk_size=5).loss.detach(),
     )
     assert plain.num_correct is None
 
 
 def test_uniform_logits_by_hand():
-    sums = cross_entropy(torch.zeros(3, 2), torch.ones(5, 2), targets=torch.tensor([1, 4, PAD]), smoothing=0.2)
+    sums = cross_entropy(
+        torch.zeros(3, 2), torch.ones(5, 2), targets=torch.tensor([1, 4, PAD]), smoothing=0.2
+    )
     assert math.isclose(float(sums.loss), 2 * math.log(5), rel_tol=1e-6)
     assert math.isclose(float(sums.negative_log_likelihood), 2 * math.log(5), rel_tol=1e-6)
 
@@ -128,7 +144,10 @@ def test_never_holds_all_logits(dtype, generator):
     hidden = torch.randn(tokens, dim, generator=generator).requires_grad_()
     weight = torch.randn(vocab, dim, generator=generator).requires_grad_()
     targets = torch.randint(0, vocab, (tokens,), generator=generator)
-    with LargestTensor() as seen, torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
+    with (
+        LargestTensor() as seen,
+        torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16),
+    ):
         loss = cross_entropy(hidden, weight, targets=targets, smoothing=0.1, chunk_size=chunk).loss
         loss.backward()
     assert seen.elements == max(chunk * vocab, tokens * dim)
@@ -142,7 +161,8 @@ def test_compiles_without_a_graph_break(case):
     traced = compiled(hidden, weight, targets=targets, smoothing=0.1, chunk_size=5)
     torch.testing.assert_close(tuple(traced[:3]), tuple(plain[:3]), rtol=1e-12, atol=0)
     torch.testing.assert_close(
-        torch.autograd.grad(traced.loss, [hidden, weight]), torch.autograd.grad(plain.loss, [hidden, weight])
+        torch.autograd.grad(traced.loss, [hidden, weight]),
+        torch.autograd.grad(plain.loss, [hidden, weight]),
     )
 
 

@@ -70,16 +70,24 @@ def test_a_skipped_step_leaves_no_trace():
         for gradient in gradients:
             module.weight.grad = torch.full((1, 1), gradient)
             set_learning_rate(optimizer, 0.1)
-            step_unless(optimizer, skip=torch.tensor(not math.isfinite(gradient)), divisor=torch.tensor(1.0))
+            step_unless(
+                optimizer, skip=torch.tensor(not math.isfinite(gradient)), divisor=torch.tensor(1.0)
+            )
         return [module.weight.detach(), *optimizer.state[module.weight].values()]
 
-    for with_skip, without in zip(run([0.3, math.nan, math.inf, -0.2]), run([0.3, -0.2]), strict=True):
+    for with_skip, without in zip(
+        run([0.3, math.nan, math.inf, -0.2]), run([0.3, -0.2]), strict=True
+    ):
         assert torch.equal(with_skip, without)
 
 
 @pytest.mark.parametrize("clip", [None, 0.5, 100.0])
 def test_mean_and_clipping_by_the_formula(clip):
-    parameters = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))]
+    parameters = [
+        nn.Parameter(torch.zeros(2)),
+        nn.Parameter(torch.zeros(1)),
+        nn.Parameter(torch.zeros(1)),
+    ]
     parameters[0].grad, parameters[1].grad = torch.tensor([6.0, 0.0]), torch.tensor([8.0])
     norm, divisor = measure_gradients(parameters, divisor=torch.tensor(5.0), clip=clip)
     assert norm.item() == pytest.approx(2.0)

@@ -21,7 +21,10 @@ def test_same_order_and_cursors_as_the_stream():
         assert source.take() is None
     expected = list(batches.stream({"epoch": 0, "index": 3}))
     assert [cursor for _, cursor in taken] == [cursor for _, cursor in expected]
-    assert all(torch.equal(mine.words, theirs.words) for (mine, _), (theirs, _) in zip(taken, expected, strict=True))
+    assert all(
+        torch.equal(mine.words, theirs.words)
+        for (mine, _), (theirs, _) in zip(taken, expected, strict=True)
+    )
 
 
 class Failing(TinyBatches):

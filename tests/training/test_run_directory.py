@@ -9,16 +9,21 @@ import pytest
 from headwise.errors import CheckpointError, DataError, UsageError
 from headwise.storage import MANIFEST
 from headwise.training import checkpoints
-from headwise.training.journal import read_journal
+from headwise.training.log_file import read_log
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory, needed_steps
 from headwise.training.run_lock import lock_is_held
 from tests.training.tiny import TinyBatches, TinyTrainable, tiny_settings
 
-RECIPE = {"model": {"dim": 11, "layers": [{"heads": 1}]}, "training": {"steps": 20, "seed": 7, "time_limit": None}}
+RECIPE = {
+    "model": {"dim": 11, "layers": [{"heads": 1}]},
+    "training": {"steps": 20, "seed": 7, "time_limit": None},
+}
 
 
-def train_in(path: Path, *, resume: bool = False, batches: TinyBatches | None = None, **changes: object) -> None:
+def train_in(
+    path: Path, *, resume: bool = False, batches: TinyBatches | None = None, **changes: object
+) -> None:
     with RunDirectory.open(path, recipe=RECIPE, resume=resume) as run:
         train(TinyTrainable(), batches or TinyBatches(), tiny_settings(**changes), run)
 
@@ -27,10 +32,19 @@ def test_layout_and_rotation(tmp_path):
     train_in(tmp_path / "run", steps=17)
     names = sorted(child.name for child in (tmp_path / "run").iterdir())
     assert names == [".lock", "LATEST", "checkpoints", "log.jsonl", "recipe.yaml"]
-    assert sorted(child.name for child in (tmp_path / "run/checkpoints").iterdir()) == ["step-15", "step-17"]
+    assert sorted(child.name for child in (tmp_path / "run/checkpoints").iterdir()) == [
+        "step-15",
+        "step-17",
+    ]
     assert (tmp_path / "run/LATEST").read_text() == "step-17\n"
     files = {child.name for child in (tmp_path / "run/checkpoints/step-17").iterdir()}
-    assert files == {"model.safetensors", "optimizer.safetensors", "recipe.yaml", "state.json", MANIFEST}
+    assert files == {
+        "model.safetensors",
+        "optimizer.safetensors",
+        "recipe.yaml",
+        "state.json",
+        MANIFEST,
+    }
 
 
 def test_a_run_is_not_overwritten(tmp_path):
@@ -72,9 +86,11 @@ def test_a_run_that_saved_nothing_may_begin_anew_with_any_recipe(tmp_path, caplo
         assert f"dim: {dim}" in (tmp_path / "recipe.yaml").read_text(encoding="utf-8")
         caplog.clear()
     with RunDirectory.open(tmp_path, recipe=RECIPE) as run:
-        run.journal.write({"kind": "train", "step": 3})
+        run.log.write({"kind": "train", "step": 3})
     train_in(tmp_path, steps=2)
-    assert [line["step"] for line in read_journal(tmp_path / "log.jsonl")] == [2], "the lost run's lines are gone"
+    assert [line["step"] for line in read_log(tmp_path / "log.jsonl")] == [2], (
+        "the lost run's lines are gone"
+    )
 
 
 def test_resume_without_a_run_starts_one_and_says_so(tmp_path, caplog):
@@ -100,7 +116,11 @@ def test_leftovers_of_a_kill_are_removed(tmp_path):
         (tmp_path / "run/checkpoints" / name).mkdir()
     (tmp_path / "run/LATEST.77.incomplete").write_text("", encoding="utf-8")
     train_in(tmp_path / "run", steps=6, resume=True)
-    left = [child.name for child in (tmp_path / "run").rglob("*") if child.suffix in (".incomplete", ".retired")]
+    left = [
+        child.name
+        for child in (tmp_path / "run").rglob("*")
+        if child.suffix in (".incomplete", ".retired")
+    ]
     assert left == []
 
 
@@ -111,22 +131,36 @@ def flip_a_bit(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["model.safetensors", "optimizer.safetensors", "ema.safetensors", "recipe.yaml", "state.json", MANIFEST]
+    "name",
+    [
+        "model.safetensors",
+        "optimizer.safetensors",
+        "ema.safetensors",
+        "recipe.yaml",
+        "state.json",
+        MANIFEST,
+    ],
 )
 @pytest.mark.parametrize("damage", [flip_a_bit, os.unlink, lambda file: os.truncate(file, 3)])
 def test_damage_is_named_and_the_checkpoint_before_is_used(tmp_path, name, damage, caplog):
     train_in(tmp_path / "run", steps=10, ema=0.9)
     damage(tmp_path / "run/checkpoints/step-10" / name)
-    with caplog.at_level(logging.WARNING), RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run:
+    with (
+        caplog.at_level(logging.WARNING),
+        RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run,
+    ):
         found = run.load()
     assert found is not None
     assert found.state.step == 5
-    # A flip inside the manifest may change the entry of any file: that file no longer matches, and is named.
+    # A flip inside the manifest may change the entry of any file: that file no longer matches, and
+    # is named.
     assert "step-10/" in caplog.text
     assert name in caplog.text or name == MANIFEST
     assert "going on from step 5" in caplog.text
-    assert f"kept as {tmp_path / 'run/checkpoints/step-10.damaged'} and may be removed" in caplog.text
-    assert max(line["step"] for line in read_journal(tmp_path / "run/log.jsonl")) <= 5
+    assert (
+        f"kept as {tmp_path / 'run/checkpoints/step-10.damaged'} and may be removed" in caplog.text
+    )
+    assert max(line["step"] for line in read_log(tmp_path / "run/log.jsonl")) <= 5
     assert (tmp_path / "run/checkpoints/step-10.damaged").is_dir()
 
 
@@ -145,8 +179,9 @@ def test_nothing_usable_is_an_error(tmp_path):
     with pytest.raises(CheckpointError, match="no checkpoint is usable") as caught:
         train_in(tmp_path / "run", steps=12, resume=True)
     assert str(caught.value).count("model.safetensors") == 2
-    assert "nothing else of it is whole; put back a copy of a checkpoint, or, to start anew on purpose" in str(
-        caught.value
+    assert (
+        "nothing else of it is whole; put back a copy of a checkpoint, or, to start anew on purpose"
+        in str(caught.value)
     )
     assert sorted(p.name for p in (tmp_path / "run/checkpoints").iterdir()) == ["step-10", "step-5"]
 
@@ -157,15 +192,20 @@ def test_other_data_is_refused(tmp_path):
         train_in(tmp_path / "run", steps=7, resume=True, batches=TinyBatches(seed=2))
 
 
-@pytest.mark.parametrize(("content", "held"), [(b"\xff\xfe", "\ufffd\ufffd"), (b"step-11\n", "step-11"), (b"", "")])
+@pytest.mark.parametrize(
+    ("content", "held"), [(b"\xff\xfe", "\ufffd\ufffd"), (b"step-11\n", "step-11"), (b"", "")]
+)
 def test_a_damaged_pointer_is_named_and_written_again(tmp_path, content, held, caplog):
     train_in(tmp_path / "run", steps=10)
     (tmp_path / "run/LATEST").write_bytes(content)
-    with caplog.at_level(logging.WARNING), RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run:
+    with (
+        caplog.at_level(logging.WARNING),
+        RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run,
+    ):
         assert run.load().state.step == 10
     assert (
-        f"LATEST: is damaged or out of date (it holds {held!r}, the name of no checkpoint here); going on from step 10"
-        in (caplog.text)
+        f"LATEST: is damaged or out of date (it holds {held!r}, the name of no checkpoint here); "
+        "going on from step 10" in (caplog.text)
     )
     assert (tmp_path / "run/LATEST").read_text() == "step-10\n"
 
@@ -173,7 +213,10 @@ def test_a_damaged_pointer_is_named_and_written_again(tmp_path, content, held, c
 def test_a_lost_pointer_costs_nothing(tmp_path, caplog):
     train_in(tmp_path / "run", steps=10)
     (tmp_path / "run/LATEST").unlink()
-    with caplog.at_level(logging.WARNING), RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run:
+    with (
+        caplog.at_level(logging.WARNING),
+        RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run,
+    ):
         assert run.load().state.step == 10
     assert caplog.text == ""
     assert (tmp_path / "run/LATEST").read_text() == "step-10\n"
@@ -197,11 +240,16 @@ def test_a_full_disk_does_not_end_training(tmp_path, monkeypatch, caplog):
         return usage(1, 1, 10**12 if len(calls) == 1 else 1 << 20)
 
     monkeypatch.setattr(checkpoints.shutil, "disk_usage", disk_usage)
-    with caplog.at_level(logging.WARNING), pytest.raises(CheckpointError, match="1 MiB free, 17 MiB are needed"):
-        train_in(tmp_path / "run", steps=20)  # only the last save, after which there is no other, insists
+    with (
+        caplog.at_level(logging.WARNING),
+        pytest.raises(CheckpointError, match="1 MiB free, 17 MiB are needed"),
+    ):
+        train_in(
+            tmp_path / "run", steps=20
+        )  # only the last save, after which there is no other, insists
     assert caplog.text.count("earlier checkpoints are untouched") == 3
     assert [p.name for p in (tmp_path / "run/checkpoints").iterdir()] == ["step-5"]
-    assert max(line["step"] for line in read_journal(tmp_path / "run/log.jsonl")) == 20
+    assert max(line["step"] for line in read_log(tmp_path / "run/log.jsonl")) == 20
     monkeypatch.undo()
     train_in(tmp_path / "run", steps=20, resume=True)
     assert (tmp_path / "run/LATEST").read_text() == "step-20\n"
@@ -233,7 +281,9 @@ def test_a_run_that_lost_its_checkpoints_is_not_begun_anew(tmp_path):
     train_in(run, steps=10)
     shutil.rmtree(run / "checkpoints")
     before = {child.name: child.read_bytes() for child in run.iterdir() if child.is_file()}
-    with pytest.raises(CheckpointError, match=r"LATEST names step 10, but checkpoints/ is missing or empty") as caught:
+    with pytest.raises(
+        CheckpointError, match=r"LATEST names step 10, but checkpoints/ is missing or empty"
+    ) as caught:
         train_in(run, steps=12, resume=True)
     assert caught.value.exit_status == 3
     assert f"mv {run} {run}-old" in str(caught.value)
@@ -242,5 +292,7 @@ def test_a_run_that_lost_its_checkpoints_is_not_begun_anew(tmp_path):
     (run / "LATEST").unlink()
     (run / "model").mkdir()
     (run / "model" / "weights.safetensors").touch()
-    with pytest.raises(CheckpointError, match=r"a model was trained here for 10 steps, but checkpoints/ is missing"):
+    with pytest.raises(
+        CheckpointError, match=r"a model was trained here for 10 steps, but checkpoints/ is missing"
+    ):
         train_in(run, steps=12, resume=True)

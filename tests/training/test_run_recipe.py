@@ -9,7 +9,10 @@ from headwise.errors import CheckpointError, SettingsError, UsageError
 from headwise.training.run_directory import RunDirectory
 from headwise.training.run_recipe import check_recipe, flatten, read_run_recipe, sealed_recipe
 
-RECIPE = {"model": {"dim": 11, "layers": [{"heads": 1}]}, "training": {"steps": 20, "seed": 7, "time_limit": None}}
+RECIPE = {
+    "model": {"dim": 11, "layers": [{"heads": 1}]},
+    "training": {"steps": 20, "seed": 7, "time_limit": None},
+}
 COSINE = {"training": {"steps": 20, "schedule": {"kind": "cosine"}}}
 
 
@@ -21,7 +24,10 @@ def begin(path, recipe):
 
 def test_a_changed_recipe_is_refused_with_the_difference(tmp_path):
     begin(tmp_path, RECIPE)
-    changed = {"model": {"dim": 12, "layers": [{"heads": 2}]}, "training": {"steps": 10, "seed": 7, "clip": 1.0}}
+    changed = {
+        "model": {"dim": 12, "layers": [{"heads": 2}]},
+        "training": {"steps": 10, "seed": 7, "clip": 1.0},
+    }
     with pytest.raises(UsageError, match="differs from the one") as caught:
         RunDirectory.open(tmp_path, recipe=changed, resume=True)
     for line in (
@@ -39,7 +45,11 @@ def test_a_changed_recipe_is_refused_with_the_difference(tmp_path):
 
 
 def test_flatten():
-    assert flatten({"a": {"b": 1, "c": [2, {"d": None}]}}) == {"a.b": 1, "a.c.0": 2, "a.c.1.d": None}
+    assert flatten({"a": {"b": 1, "c": [2, {"d": None}]}}) == {
+        "a.b": 1,
+        "a.c.0": 2,
+        "a.c.1.d": None,
+    }
 
 
 def test_what_may_change_is_said(tmp_path, caplog):
@@ -58,7 +68,9 @@ def test_a_longer_run_is_not_the_same_where_the_schedule_has_an_end(tmp_path, ca
 
 
 def test_every_flipped_bit_is_damage_or_harmless(tmp_path):
-    """The only bits that may flip unnoticed are those of the words of the seal; the settings are then intact."""
+    """The only bits that may flip unnoticed are those of the words of the seal; the settings are
+    then intact.
+    """
     file = tmp_path / "recipe.yaml"
     content = sealed_recipe(RECIPE).encode()
     unnoticed, named = 0, set()
@@ -79,14 +91,18 @@ def test_damage_says_where_a_copy_is(tmp_path):
     RunDirectory.open(tmp_path, recipe=RECIPE).close()
     text = (tmp_path / "recipe.yaml").read_text(encoding="utf-8")
     (tmp_path / "recipe.yaml").write_text(text.replace("seed: 7", "seed: 5"), encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"is not as it was written .*no checkpoint yet, so nothing is lost"):
+    with pytest.raises(
+        CheckpointError, match=r"is not as it was written .*no checkpoint yet, so nothing is lost"
+    ):
         RunDirectory.open(tmp_path, recipe=RECIPE, resume=True)
     copy = tmp_path / "checkpoints/step-5/recipe.yaml"
     copy.parent.mkdir(parents=True)
     copy.write_text(text, encoding="utf-8")
     for damaged in (text.replace("seed: 7", "seed: 5"), "{", "\x00", ""):
         (tmp_path / "recipe.yaml").write_text(damaged, encoding="utf-8")
-        with pytest.raises(CheckpointError, match=f"to mend it: cp {copy} {tmp_path / 'recipe.yaml'}"):
+        with pytest.raises(
+            CheckpointError, match=f"to mend it: cp {copy} {tmp_path / 'recipe.yaml'}"
+        ):
             RunDirectory.open(tmp_path, recipe=RECIPE, resume=True)
 
 
@@ -109,7 +125,9 @@ def test_a_recipe_of_a_version_that_knew_other_settings(tmp_path):
         raise SettingsError("model.moat: unknown key", "未知的键")
 
     begin(tmp_path, RECIPE)
-    with pytest.raises(CheckpointError, match=r"does not fit this version of headwise \(model.moat: unknown key\)"):
+    with pytest.raises(
+        CheckpointError, match=r"does not fit this version of headwise \(model.moat: unknown key\)"
+    ):
         RunDirectory.open(tmp_path, recipe=RECIPE, resume=True, complete=refuse)
 
 
@@ -119,10 +137,14 @@ def test_how_the_end_is_measured_may_change(tmp_path):
     changed = {"decoding": {"kind": "greedy"}, "data": {"train": "a", "test": "c"}}
     RunDirectory.open(tmp_path, recipe=changed, resume=True).close()
     with pytest.raises(UsageError, match=r"data\.train: a → z"):
-        RunDirectory.open(tmp_path, recipe={**changed, "data": {"train": "z", "test": "c"}}, resume=True)
+        RunDirectory.open(
+            tmp_path, recipe={**changed, "data": {"train": "z", "test": "c"}}, resume=True
+        )
 
 
-def test_what_is_only_shown_while_it_learns_may_change_and_what_chooses_the_weights_may_not(tmp_path):
+def test_what_is_only_shown_while_it_learns_may_change_and_what_chooses_the_weights_may_not(
+    tmp_path,
+):
     for metric, allowed in (("loss", True), ("bleu", False), ("chrf", False)):
         recipe = {"training": {"keep": {"best": metric}}, "evaluation": {"validation_sentences": 0}}
         begin(tmp_path / metric, recipe)

@@ -30,7 +30,9 @@ def test_noam_is_the_paper_formula_and_inverse_sqrt_with_its_peak():
         assert learning_rate(schedule, step, steps=1) == pytest.approx(paper)
         assert schedules.inverse_sqrt(step, peak=peak, warmup=warmup) == pytest.approx(paper)
     # The base model of the paper peaks at 7e-4.
-    assert learning_rate(NoamSchedule(dim=512, warmup=4000), 4000, steps=1) == pytest.approx(6.988e-4, rel=1e-3)
+    assert learning_rate(NoamSchedule(dim=512, warmup=4000), 4000, steps=1) == pytest.approx(
+        6.988e-4, rel=1e-3
+    )
 
 
 def test_cosine_by_hand():
@@ -53,7 +55,9 @@ def test_constant_by_hand():
 
 @pytest.mark.parametrize("kind", ["inverse_sqrt", "cosine", "linear", "constant"])
 def test_rises_to_the_peak_and_never_above(kind):
-    settings = check_settings(TrainingSettings, {"schedule": {"kind": kind, "peak": 0.01, "warmup": 13}, "steps": 97})
+    settings = check_settings(
+        TrainingSettings, {"schedule": {"kind": kind, "peak": 0.01, "warmup": 13}, "steps": 97}
+    )
     rates = [learning_rate(settings.schedule, step, steps=97) for step in range(1, 98)]
     assert max(rates) == rates[12] == pytest.approx(0.01)
     assert rates[:13] == sorted(rates[:13])

@@ -13,13 +13,19 @@ CPU = torch.device("cpu")
 
 
 def make_updater(trainable: TinyTrainable, **changes: object) -> Updater:
-    return Updater(trainable, tiny_settings(**changes), device=CPU, compilation=Compilation(enabled=False))
+    return Updater(
+        trainable, tiny_settings(**changes), device=CPU, compilation=Compilation(enabled=False)
+    )
 
 
 def test_accumulated_batches_equal_the_large_batch():
-    """In float64, so that only a wrong formula could differ; batches have different numbers of target tokens."""
+    """In float64, so that only a wrong formula could differ; batches have different numbers of
+    target tokens.
+    """
     parts = [TinyBatches().batch(index) for index in range(3)]
-    whole = TinyBatch(torch.cat([part.words for part in parts]), torch.cat([part.targets for part in parts]))
+    whole = TinyBatch(
+        torch.cat([part.words for part in parts]), torch.cat([part.targets for part in parts])
+    )
     results = []
     for batches in (parts, [whole]):
         trainable = TinyTrainable(dropout=0.0)
@@ -27,7 +33,7 @@ def test_accumulated_batches_equal_the_large_batch():
         updater = make_updater(trainable, clip=0.1)
         for step in (1, 2):
             updater.update(batches, step=step, learning_rate=0.01)
-        results.append((weights_of(trainable.module), updater.read()))
+        results.append((weights_of(trainable.module), updater.sums.read()))
     (apart, apart_sums), (together, together_sums) = results
     for name, tensor in together.items():
         torch.testing.assert_close(apart[name], tensor, rtol=1e-12, atol=1e-14)
@@ -59,25 +65,27 @@ def test_a_spoiled_update_changes_nothing_and_is_counted():
     batches = TinyBatches()
     updater.update([batches.batch(0)], step=1, learning_rate=0.01)
     before = {name: tensor.clone() for name, tensor in weights_of(trainable.module).items()}
-    good = updater.read()
+    good = updater.sums.read()
     for step in (2, 3):
         updater.update([batches.batch(step)], step=step, learning_rate=0.01)
     for name, tensor in weights_of(trainable.module).items():
         assert torch.equal(tensor, before[name])
-    window = updater.read()
+    window = updater.sums.read()
     assert (window.skipped, window.skipped_in_a_row, window.total_skipped) == (2, 2, 2)
     assert (window.loss, window.target_tokens, window.updates) == (good.loss, good.target_tokens, 1)
     updater.update([batches.batch(4)], step=4, learning_rate=0.01)
-    assert updater.read().skipped_in_a_row == 0
-    assert not all(torch.equal(tensor, before[name]) for name, tensor in weights_of(trainable.module).items())
+    assert updater.sums.read().skipped_in_a_row == 0
+    assert not all(
+        torch.equal(tensor, before[name]) for name, tensor in weights_of(trainable.module).items()
+    )
 
 
 def test_a_new_window_keeps_the_totals():
     updater = make_updater(TinyTrainable())
     updater.update([TinyBatches().batch(0)], step=1, learning_rate=0.01)
-    first = updater.read()
-    updater.start_window()
-    second = updater.read()
+    first = updater.sums.read()
+    updater.sums.start_window()
+    second = updater.sums.read()
     assert second.loss == second.target_tokens == second.updates == 0
     assert second.total_tokens == first.total_tokens > 0
     assert second.mean_loss is None

@@ -1,4 +1,6 @@
-"""A trainable small enough to train in milliseconds, with dropout so that randomness matters, and a stream to feed it."""
+"""A trainable small enough to train in milliseconds, with dropout so that randomness matters, and a
+stream to feed it.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -52,11 +54,15 @@ class TinyTrainable:
     def loss(self, batch: TinyBatch) -> LossSums:
         hidden = self.module(batch.words).flatten(0, 1)
         targets = batch.targets.flatten()
-        return cross_entropy(hidden, self.module.output.weight, targets=targets, smoothing=self.smoothing)
+        return cross_entropy(
+            hidden, self.module.output.weight, targets=targets, smoothing=self.smoothing
+        )
 
 
 class TinyBatches:
-    """Copying: the target of a word is the word; some targets are padding. Batch i is a function of (seed, i)."""
+    """Copying: the target of a word is the word; some targets are padding. Batch i is a function of
+    (seed, i).
+    """
 
     def __init__(self, seed: int = 1, num_batches: int | None = None) -> None:
         self.seed, self.num_batches = seed, num_batches
@@ -65,7 +71,9 @@ class TinyBatches:
     def batch(self, index: int) -> TinyBatch:
         generator = torch_generator(self.seed, "batch", index)
         words = torch.randint(1, VOCAB, (ROWS, LENGTH), generator=generator)
-        return TinyBatch(words, words.masked_fill(torch.rand(ROWS, LENGTH, generator=generator) < 0.2, 0))
+        return TinyBatch(
+            words, words.masked_fill(torch.rand(ROWS, LENGTH, generator=generator) < 0.2, 0)
+        )
 
     def stream(self, cursor: Mapping[str, int] | None) -> Iterator[tuple[Any, Mapping[str, int]]]:
         index = 0 if cursor is None else cursor["index"]

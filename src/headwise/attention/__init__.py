@@ -1,9 +1,9 @@
 """Attention in all its forms: masks, kernels, multi-head weights, caches and taps."""
 
 from headwise.attention.cache import KeyValueCache
-from headwise.attention.entrance import attend
-from headwise.attention.full import FullAttention, attention_weights
-from headwise.attention.fused import FusedAttention
+from headwise.attention.checked_attention import attend
+from headwise.attention.kernels.full import FullAttention, attention_weights
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.attention.taps import tap_attention

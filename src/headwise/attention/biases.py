@@ -1,10 +1,11 @@
-"""Biases as values: a number added to the score of a query and a key, given as a table or as a rule.
+"""Biases of attention scores, as values: a dense table, or one number for each distance.
 
     score(i, j) ← score(i, j) + bias(head, j − i)
 
-A dense table [batch, head, query, key] is the general bias. Most biases know only the distance of key and query (Shaw et al. 2018,
-T5's buckets, ALiBi), so one number per head and distance says it all; a kernel that looks at few pairs asks for those with
-`at` and never builds the table. minus infinity hides a key, as a mask does.
+A dense table [batch, head, query, key] is the general form. Most biases depend on the distance of
+key and query alone (Shaw et al. 2018, T5, ALiBi); `DistanceBias` then stores one number per head
+and distance. A kernel that computes few pairs asks for those with `at` and never builds the table.
+A bias of minus infinity hides a key, as a mask does.
 
 Tested against: the dense table, pair by pair.
 """
@@ -21,13 +22,16 @@ from headwise.errors import UsageError
 
 def entry_at(table: Float[Tensor, "head distance"], head: Tensor, column: Tensor) -> Tensor:
     """Single entries; a column past either end is the one at that end."""
-    size = table.shape[1]  # meets tensors alone, as torch puts no expression of sizes into a fused kernel (flex.py)
+    size = table.shape[
+        1
+    ]  # meets tensors alone, as torch puts no expression of sizes into a fused kernel (flex.py)
     return table[head, (column.clamp(min=0) - size).clamp(max=-1) + size]
 
 
 @dataclass(frozen=True, eq=False)
 class DistanceBias:
-    """`table[head, d − first]` for the distance d = key − query; a distance past either end takes the value at that end."""
+    """`table[head, d − first]` for the distance d = key − query; a distance past either end takes
+    the value at that end."""
 
     table: Float[Tensor, "head distance"]
     first: int
@@ -53,9 +57,10 @@ class DistanceBias:
 
 @dataclass(frozen=True, eq=False)
 class VectorBias:
-    """A bias of the scores together with a vector for each distance that joins the mean of the values (Shaw et al. 2018):
+    """A bias of the scores together with a vector for each distance that joins the mean of the
+    values (Shaw et al. 2018):
 
-    output(i) ← output(i) + Σ_j weight(i, j) · values[d − first],      d = j − i, held inside the table
+    output(i) ← output(i) + Σ_j weight(i, j) · values[d − first],   d = j − i, clipped
 
     Only a kernel that forms its weights can add the second part.
     """
@@ -65,19 +70,30 @@ class VectorBias:
     first: int
     offset: int = 0
 
-    def mix(self, weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head query head_dim"]:
-        """The part of the values: weights are summed by distance first, so that no [query, key, dim] table exists."""
+    def mix(
+        self, weights: Float[Tensor, "batch head query key"]
+    ) -> Float[Tensor, "batch head query head_dim"]:
+        """The part of the values: weights are summed by distance first, so that no [query, key,
+        dim] table exists."""
         column = distance_columns(
-            *weights.shape[-2:], first=self.first, size=len(self.values), offset=self.offset, device=weights.device
+            *weights.shape[-2:],
+            first=self.first,
+            size=len(self.values),
+            offset=self.offset,
+            device=weights.device,
         )
         by_distance = weights.new_zeros(*weights.shape[:-1], len(self.values))
-        return by_distance.scatter_add(-1, column.expand(weights.shape), weights) @ self.values.to(weights.dtype)
+        return by_distance.scatter_add(-1, column.expand(weights.shape), weights) @ self.values.to(
+            weights.dtype
+        )
 
 
 Bias = Float[Tensor, "#batch #head #query key"] | DistanceBias | VectorBias
 
 
-def dense_bias(bias: Bias, num_queries: int, num_keys: int) -> Float[Tensor, "#batch #head #query key"]:
+def dense_bias(
+    bias: Bias, num_queries: int, num_keys: int
+) -> Float[Tensor, "#batch #head #query key"]:
     """The table that is added to the scores."""
     if isinstance(bias, VectorBias):
         return bias.scores
@@ -85,12 +101,16 @@ def dense_bias(bias: Bias, num_queries: int, num_keys: int) -> Float[Tensor, "#b
 
 
 def refuse_vectors(bias: Bias | None, *, kind: str) -> None:
-    """For kernels that do not form their weights, which would add the scores and forget the vectors."""
+    """For kernels that do not form their weights, which would add the scores and forget the
+    vectors."""
     if isinstance(bias, VectorBias):
         raise UsageError(
-            f"attention.kind={kind} was given a bias with vectors that join the values (VectorBias), for which every weight is needed, and it "
-            "forms none; use attention.kind=full, or give VectorBias.scores alone (position.values=false)",
-            f"attention.kind={kind} 收到带向量、要加到值上的偏置（VectorBias），这需要每个权重，而它不计算权重；"
+            f"attention.kind={kind} was given a bias with vectors that join the values "
+            "(VectorBias), for which every weight is needed, and it "
+            "forms none; use attention.kind=full, or give VectorBias.scores alone "
+            "(position.values=false)",
+            f"attention.kind={kind} 收到带向量、要加到值上的偏置（VectorBias），这需要每个权重，"
+            "而它不计算权重；"
             "请用 attention.kind=full，或只给 VectorBias.scores（position.values=false）",
         )
 

@@ -1,10 +1,11 @@
-"""What a decoder has already read: the keys and values of earlier positions, kept so that a step costs one token.
+"""The key-value cache of a decoder: keys and values of earlier positions, stored for the next
+steps.
 
-Without a cache, step t recomputes t keys in every layer; with it, one. The store is time-major
-`[time, row, head, head_dim]`, so the written prefix is one contiguous block: a step writes one slice in place, and
-re-ordering hypotheses copies exactly the prefix, once, into the second of two buffers.
+Without a cache, step t computes t keys in every layer; with it, one. The store is time-major,
+`[time, row, head, head_dim]`, so the written prefix is one contiguous block. A step writes one
+slice in place. Reordering hypotheses copies the prefix once, into the second of two buffers.
 
-Tested against: the whole sequence computed at once (tests/laws: step by step = whole sequence).
+Tested against: the whole sequence computed at once (tests/laws).
 """
 
 from typing import Protocol, runtime_checkable
@@ -33,17 +34,22 @@ FIRST_ROOM = 32
 
 
 class KeyValueCache:
-    """Keys and values of one attention layer for `num_rows` hypotheses, room for `max_length` positions."""
+    """Keys and values of one attention layer for `num_rows` hypotheses, room for `max_length`
+    positions."""
 
     def __init__(
-        self, keys: Float[Tensor, "time row head head_dim"], values: Float[Tensor, "time row head head_dim"]
+        self,
+        keys: Float[Tensor, "time row head head_dim"],
+        values: Float[Tensor, "time row head head_dim"],
     ) -> None:
         self.keys, self.values = keys, values
         self.length = 0
         self._spare: tuple[Tensor, Tensor] | None = None
 
     @classmethod
-    def empty(cls, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> "KeyValueCache":
+    def empty(
+        cls, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
+    ) -> "KeyValueCache":
         shape = (max_length, num_rows, num_heads, head_dim)
         return cls(like.new_empty(shape), like.new_empty(shape))
 
@@ -53,10 +59,13 @@ class KeyValueCache:
         """Add new positions; returns all keys and values so far."""
         end = self.length + k.shape[2]
         if end > self.keys.shape[0]:
-            # A single position written past the end would fit an empty slice and be lost without a word.
+            # A single position written past the end would fit an empty slice and be lost without a
+            # word.
             raise UsageError(
-                f"the cache has room for {self.keys.shape[0]} positions and {end} are needed; start with a larger max_length",
-                f"缓存可容纳 {self.keys.shape[0]} 个位置，需要 {end} 个；请以更大的 max_length 开始",
+                f"the cache has room for {self.keys.shape[0]} positions and {end} are needed; "
+                "start with a larger max_length",
+                f"缓存可容纳 {self.keys.shape[0]} 个位置，需要 {end} 个；请以更大的 max_length "
+                "开始",
             )
         self.keys[self.length : end] = k.permute(2, 0, 1, 3)
         self.values[self.length : end] = v.permute(2, 0, 1, 3)
@@ -76,12 +85,15 @@ class KeyValueCache:
 
 
 class RollingCache(KeyValueCache):
-    """A cache that forgets from the front and never fills up: what is over is dropped when the room is needed."""
+    """A cache that forgets from the front and never fills up: what is over is dropped when the room
+    is needed."""
 
     _first = 0
 
     @classmethod
-    def beginning(cls, num_rows: int, *, like: Float[Tensor, "any head head_dim"]) -> "RollingCache":
+    def beginning(
+        cls, num_rows: int, *, like: Float[Tensor, "any head head_dim"]
+    ) -> "RollingCache":
         """Empty, for keys of this form."""
         shape = (FIRST_ROOM, num_rows, *like.shape[1:])
         return cls(like.new_empty(shape), like.new_empty(shape))
@@ -93,7 +105,9 @@ class RollingCache(KeyValueCache):
         self.length += 1
         end = self._first + self.length
         self.keys[end - 1], self.values[end - 1] = k[:, :, 0], v[:, :, 0]
-        return self.keys[self._first : end].permute(1, 2, 0, 3), self.values[self._first : end].permute(1, 2, 0, 3)
+        return self.keys[self._first : end].permute(1, 2, 0, 3), self.values[
+            self._first : end
+        ].permute(1, 2, 0, 3)
 
     def keep_last(self, length: int) -> None:
         """Forget all positions but the last ones."""

@@ -1,11 +1,13 @@
-"""What a kernel costs before it is run: the products that it really forms, counted while it runs on tensors that hold nothing.
+"""The cost of a kernel before it is run: its matrix products, counted on tensors without content.
 
-    full, fused    4 · queries · keys · dim                  every query against every key, and the mean of the values
-    others         their own: blocks that a window fetches, features, hashes, summaries, with what rounding to blocks adds
+    plain kernels    4 · queries · keys · dim, for the scores and for the mean of the values
+    others           the products they form, with what rounding to blocks adds
 
-The rows are those of the models: numbered sentences, here one a row. Kernels are counted in the form that works everywhere (attention/gathered.py);
-the fused block-sparse form on CUDA rounds to tiles of 128 instead. A multiplication and an addition are two operations. Only products of
-matrices count, as in torch's FlopCounterMode (and of a matrix with a vector): sorting, look-ups, softmax, tanh do not.
+The rows are those of the models, here with one sentence in each. Kernels are counted in the form
+that works on every device (attention/sparse/gathered.py); the fused block-sparse form on CUDA
+rounds to tiles of 128 instead. A multiplication and an addition are two operations. As in torch's
+FlopCounterMode, only products of matrices count (and of a matrix with a vector): sorting, look-ups,
+softmax and tanh do not.
 
 Tested against: numbers worked by hand for every kernel, and torch's counter over real tensors.
 """
@@ -26,8 +28,11 @@ LONG = 1 << 20
 """More than any window: a cache that still grows here grows for ever."""
 
 
-def count_products(layer: MultiHeadAttention, num_queries: int, num_keys: int | None = None, *, is_causal: bool) -> int:
-    """Operations of a layer for one sentence, projections included; `num_keys` tokens of another sequence, or None for self-attention."""
+def count_products(
+    layer: MultiHeadAttention, num_queries: int, num_keys: int | None = None, *, is_causal: bool
+) -> int:
+    """Operations of a layer for one sentence, projections included; `num_keys` tokens of another
+    sequence, or None for self-attention."""
     dim = layer.output.in_features
     if layer.is_plain:
         num_read = num_queries if num_keys is None else num_keys
@@ -46,14 +51,17 @@ def count_products(layer: MultiHeadAttention, num_queries: int, num_keys: int | 
         nothing = {name: torch.empty(tensor.shape, dtype=tensor.dtype) for name, tensor in tensors}
         x = torch.empty(1, num_queries, dim)
         memory = x if num_keys is None else torch.empty(1, num_keys, dim)
-        mask = layer.kernel.prepare(_one_sentence(x, memory, is_causal=is_causal), *_lengths(x, memory), x.device)
+        mask = layer.kernel.prepare(
+            _one_sentence(x, memory, is_causal=is_causal), *_lengths(x, memory), x.device
+        )
         with FlopCounterMode(display=False, custom_mapping=unknown) as counter:
             functional_call(layer, nothing, (x, memory, mask))
     return counter.get_total_flops()
 
 
 def count_cache(layer: MultiHeadAttention) -> tuple[int, int]:
-    """Numbers that a decoder keeps of one hypothesis in this layer: for each token written, and however many there are."""
+    """Numbers that a decoder keeps of one hypothesis in this layer: for each token written, and
+    however many there are."""
     like = torch.empty(0, device="meta")
     sizes = []
     for length in (LONG, 2 * LONG):

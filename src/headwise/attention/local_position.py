@@ -1,28 +1,35 @@
-"""Windows over the source: a word being written looks only near one place of the source, which is given or predicted.
+"""Local attention: a target word looks only near one position of the source, given or predicted.
 
-    local_m   centre = t                                     (the sentences run side by side; the last place once t is past it)
-    local_p   centre = S · sigmoid(v · tanh(W q))            a real number; S is how many keys the query may look at
-    keys j with |j − centre| ≤ D; for local_p the weights are then multiplied by exp(−(j − centre)² / 2σ²), σ = D/2
+    local_m   centre = t                               both sentences run side by side; the last
+                                                       position where t is past it
+    local_p   centre = S · sigmoid(v · tanh(W q))      S: how many keys the query may look at
+    Only keys j with |j − centre| ≤ D count. For local_p their weights are multiplied by
+    exp(−(j − centre)² / 2σ²), σ = D/2.
 
-Luong, Pham & Manning 2015, section 3.2. The Gaussian is *not* renormalised (rows sum to less than one: the further from the centre,
-the less is said) and its centre is not rounded: it is what passes a gradient to W and v, as the window's edge passes none. Places
-count from 0 in the sentence, also where several sentences share a row; while decoding the caller says where the queries stand
-(`ScoredAttention.stand_at`). v and W are shared by the heads, each of which asks with its own q.
+Luong, Pham & Manning 2015, section 3.2. The Gaussian is *not* renormalised, so the weights of a row
+sum to less than one. Its centre is not rounded, because the Gaussian is what passes a gradient to W
+and v; the edge of the window passes none. Positions count from 0 in each segment of a packed row.
+While decoding, the caller says where the queries stand (`ScoredAttention.stand_at`). The heads
+share v and W, and each has its own q.
 
 Tested against: loops over single pairs; D ≥ S with a huge σ is attention over everything, exactly.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
 from headwise.attention.masks import Explicit, Mask, Segments
-from headwise.attention.scores import bound, make_matrix
-from headwise.attention.sentences import count_in_runs, find_first, real_tokens
+from headwise.attention.packed_segments import count_in_runs, find_first, real_tokens
+from headwise.attention.scores.comparison import bound, make_matrix
+from headwise.initialization import InitialWeights, xavier
+from headwise.settings.kind import Kind, Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +42,15 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class PlacedTable(Explicit):
-    """A dense mask worked out once for a stack of layers that still knows the places segments gave."""
+    """A dense mask worked out once for a stack of layers that still knows the places segments
+    gave."""
 
     places: Places
 
 
 def find_places(mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Places:
-    """Segments restart the count, padding lets that of the keys begin with the first real one; otherwise a row is one sentence."""
+    """Segments restart the count, padding lets that of the keys begin with the first real one;
+    otherwise a row is one sentence."""
     for part in mask.parts:
         if isinstance(part, PlacedTable):
             return part.places
@@ -61,7 +70,9 @@ class LocalWindow(Protocol):
         q: Float[Tensor, "batch head query head_dim"],
         allowed: Bool[Tensor, "#batch #head #query key"] | None,
         places: Places,
-    ) -> tuple[Bool[Tensor, "batch head query key"], Float[Tensor, "batch head query key"] | None]: ...
+    ) -> tuple[
+        Bool[Tensor, "batch head query key"], Float[Tensor, "batch head query key"] | None
+    ]: ...
 
 
 def _count_visible(allowed: Tensor | None, places: Places) -> Tensor:
@@ -104,8 +115,13 @@ class PredictiveWindow(nn.Module):
         self.place_hidden = make_matrix(head_dim, head_dim)
         self.place_vote = make_matrix(1, head_dim)
 
+    def initial_weights(self) -> InitialWeights:
+        return [(self.place_hidden, xavier()), (self.place_vote, xavier())]
+
     def centre(
-        self, q: Float[Tensor, "batch head query head_dim"], length: Int[Tensor, "#batch #head #query 1"]
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        length: Int[Tensor, "#batch #head #query 1"],
     ) -> Float[Tensor, "batch head query 1"]:
         wide = bound(q)
         hidden = F.linear(wide, self.place_hidden.to(wide.dtype)).tanh()
@@ -120,3 +136,45 @@ class PredictiveWindow(nn.Module):
         distance = places.key[:, None, None, :] - self.centre(q, _count_visible(allowed, places))
         nearness = (distance / self.deviation).square().mul(-0.5).exp()
         return _narrow(distance.abs() <= self.half_width, allowed, q), nearness
+
+
+class LocalWindowKind(Kind):
+    """Settings of one window over the source, and what it declares."""
+
+    parameters: ClassVar[Mapping[str, str]] = {}
+    """What the formula calls its weights, with the attributes that hold them."""
+
+    def build(self, *, head_dim: int) -> LocalWindow:
+        raise NotImplementedError(f"{type(self).__name__} does not say what it builds")
+
+
+class LocalMonotonicSettings(LocalWindowKind):
+    kind: Literal["local_m"] = "local_m"
+    half_width: int = Field(default=10, ge=0, le=1_000_000)
+    """Luong's D: keys on each side of the centre."""
+
+    title: ClassVar[Words] = ("local, monotonic", "局部（单调）")
+    summary: ClassVar[Words] = ("Query t looks around key t.", "第 t 个查询看第 t 个键附近。")
+    paper: ClassVar[str] = "Luong et al. 2015, Effective Approaches to Attention-based NMT"
+
+    def build(self, *, head_dim: int) -> LocalWindow:
+        return MonotonicWindow(self.half_width)
+
+
+class LocalPredictiveSettings(LocalWindowKind):
+    kind: Literal["local_p"] = "local_p"
+    half_width: int = Field(default=10, ge=1, le=1_000_000)
+    """Luong's D: keys on each side of the centre."""
+    deviation: float | None = Field(default=None, ge=1e-6, le=1e6, allow_inf_nan=False)
+    """σ of the Gaussian; null: half_width / 2."""
+
+    title: ClassVar[Words] = ("local, predicted", "局部（预测）")
+    summary: ClassVar[Words] = (
+        "The query predicts where it looks.",
+        "由查询预测要看的位置。",
+    )
+    paper: ClassVar[str] = "Luong et al. 2015, Effective Approaches to Attention-based NMT"
+    parameters: ClassVar[dict[str, str]] = {"W_p": "place_hidden", "v_p": "place_vote"}
+
+    def build(self, *, head_dim: int) -> LocalWindow:
+        return PredictiveWindow(head_dim, half_width=self.half_width, deviation=self.deviation)

@@ -1,12 +1,13 @@
-"""Masks as values: what a query may look at, said in a way a kernel can recognise.
+"""Masks as values: which keys a query may look at, in a form that kernels can recognise.
 
-A mask is a conjunction of simple statements: everything, causal (no later key), a window (no far key), segments
-(only one's own sentence), explicit (any boolean table). `True` always means *may look*. Because a mask keeps its
-parts, a kernel can take a fast path for the structure it knows (a causal kernel never builds the triangle), a kernel that
-looks at few pairs asks about just those with `at`, and anybody else asks for the dense table with `dense`. A float bias is
-something else and travels beside the mask (biases.py).
+A mask is a conjunction of parts: causal (no later key), window (no far key), padding (real keys
+only), segments (only one's own sentence) and explicit (any boolean table). `True` always means *may
+look*. Because a mask keeps its parts, a kernel can take a fast path for the structure it knows: a
+causal kernel never builds the triangle. A kernel that computes few pairs asks about those with
+`at`; everyone else asks for the whole table with `dense`. A float bias is a separate argument
+(biases.py).
 
-Tested against: tables written out by hand, and the laws of tests/laws (a hidden key never leaks).
+Tested against: tables written out by hand, and the laws (a hidden key never leaks).
 """
 
 from dataclasses import dataclass
@@ -20,14 +21,20 @@ Worked = TypeVar("Worked")
 
 
 def number_zero(number: Tensor) -> Tensor:
-    """The index into an axis of size one, which stands for all; a single number stays one, as fused kernels ask about one pair."""
+    """The index into an axis of size one, which stands for all; a single number stays one, as fused
+    kernels ask about one pair."""
     return 0 * number if number.dim() == 0 else number.new_zeros((1,) * number.dim())
 
 
 def lookup(
-    table: Shaped[Tensor, "#batch #head #query #key"], batch: Tensor, head: Tensor, query: Tensor, key: Tensor
+    table: Shaped[Tensor, "#batch #head #query #key"],
+    batch: Tensor,
+    head: Tensor,
+    query: Tensor,
+    key: Tensor,
 ) -> Tensor:
-    """Single entries of a dense table; axes of size one stand for all, and make the answer no larger."""
+    """Single entries of a dense table; axes of size one stand for all, and make the answer no
+    larger."""
     index = zip((batch, head, query, key), table.shape, strict=True)
     return table[tuple(one if size > 1 else number_zero(one) for one, size in index)]
 
@@ -47,7 +54,8 @@ class Part(Protocol):
         ...
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        """May this query look at this key? The four tables of numbers broadcast, and so does the answer."""
+        """May this query look at this key? The four tables of numbers broadcast, and so does the
+        answer."""
         ...
 
     def dense(
@@ -60,7 +68,8 @@ class LengthPart(Protocol):
     """A part that calculates with the length of the row."""
 
     def at_any_length(self, device: torch.device) -> Part:
-        """The same with the length as a tensor, so that one compiled kernel serves all lengths (flex.py)."""
+        """The same with the length as a tensor, so that one compiled kernel serves all lengths
+        (flex.py)."""
         ...
 
 
@@ -78,7 +87,8 @@ class BlockPart(Protocol):
 
 @dataclass(frozen=True)
 class Causal:
-    """Query i may look at keys 0 … i + offset; the offset is the number of keys that precede query 0."""
+    """Query i may look at keys 0 … i + offset; the offset is the number of keys that precede query
+    0."""
 
     offset: int = 0
 
@@ -89,7 +99,9 @@ class Causal:
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return key <= query + self.offset
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "1 1 query key"]:
         query = torch.arange(num_queries, device=device)[:, None] + self.offset
         key = torch.arange(num_keys, device=device)[None, :]
         return (key <= query)[None, None]
@@ -111,7 +123,9 @@ class Window:
         distance = key - query - self.offset
         return (distance >= -self.left) & (distance <= self.right)
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "1 1 query key"]:
         query = torch.arange(num_queries, device=device)[:, None] + self.offset
         distance = torch.arange(num_keys, device=device)[None, :] - query
         return ((distance >= -self.left) & (distance <= self.right))[None, None]
@@ -119,7 +133,7 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Padding:
-    """Keys that are real tokens; the others are filling."""
+    """Keys that are real tokens; the others are padding."""
 
     real: Bool[Tensor, "batch key"]
 
@@ -130,13 +144,16 @@ class Padding:
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return of_token(self.real, batch, key)
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "batch 1 1 key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "batch 1 1 key"]:
         return self.real[:, None, None, :]
 
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Several sentences share a row; a query looks only at keys that carry its own number (0 is filling). Numbers are names: any but 0 will do."""
+    """Several sentences share a row; a query looks only at keys that carry its own number (0 is
+    padding). Numbers are names: any but 0 will do."""
 
     query: Integer[Tensor, "#batch query"]
     key: Integer[Tensor, "#batch key"]
@@ -149,7 +166,9 @@ class Segments:
         own = of_token(self.key, batch, key)
         return (of_token(self.query, batch, query) == own) & (own != 0)
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "batch 1 query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "batch 1 query key"]:
         own = self.query[:, None, :, None] == self.key[:, None, None, :]
         return own & (self.key != 0)[:, None, None, :]
 
@@ -167,33 +186,42 @@ class Explicit:
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return lookup(self.allowed, batch, head, query, key)
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "#batch #head #query key"]:
         return self.allowed
 
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """A conjunction of parts; no parts means that everything may be looked at. Join masks with `&`."""
+    """A conjunction of parts; no parts means that everything may be looked at. Join masks with
+    `&`."""
 
     parts: tuple[Part, ...] = ()
     blind_count: bool = True
-    """Whether a query that may look at nothing must come out as zeros; if nobody reads it, anything finite will do."""
+    """Whether a query that may look at nothing must come out as zeros; if nobody reads it, anything
+    finite will do."""
 
     def __and__(self, other: "Mask") -> "Mask":
         return Mask(self.parts + other.parts, blind_count=self.blind_count or other.blind_count)
 
     def ignoring_blind(self) -> "Mask":
-        """The same mask where queries that see nothing are filling, whose results are never read: saves writing their zeros."""
+        """The same mask where queries that see nothing are padding, whose results are never read:
+        saves writing their zeros."""
         return Mask(self.parts, blind_count=False)
 
     @property
     def causal_offset(self) -> int | None:
-        """How many keys precede query 0 where no later key may be seen; None where nothing is said of order."""
+        """How many keys precede query 0 where no later key may be seen; None where nothing is said
+        of order."""
         offsets = [part.offset for part in self.parts if isinstance(part, Causal)]
-        return min(offsets) if offsets else None  # not default=None, which torch.compile cannot follow
+        return (
+            min(offsets) if offsets else None
+        )  # not default=None, which torch.compile cannot follow
 
     def worked_out(self, kind: type[Worked]) -> Worked | None:
-        """What a kernel has prepared; None if it has not, or if the mask was joined with another since: neither may be forgotten."""
+        """What a kernel has prepared; None if it has not, or if the mask was joined with another
+        since: neither may be forgotten."""
         part = self.parts[0] if len(self.parts) == 1 else None
         return part if isinstance(part, kind) else None
 
@@ -203,13 +231,16 @@ class Mask:
         return Mask(tuple(one for parts in nested for one in parts), blind_count=self.blind_count)
 
     def is_empty(self, num_queries: int, num_keys: int) -> bool:
-        """Whether it is for no batch, no queries or no keys: then a kernel has nothing to prepare."""
+        """Whether it is for no batch, no queries or no keys: then a kernel has nothing to
+        prepare."""
         return 0 in (num_queries, num_keys, *(size for part in self.parts for size in part.sizes))
 
     @property
     def sizes(self) -> tuple[int, int]:
         """Of how many batch elements and heads the mask speaks one by one; 1 stands for all."""
-        return max([1, *[part.sizes[0] for part in self.parts]]), max([1, *[part.sizes[1] for part in self.parts]])
+        return max([1, *[part.sizes[0] for part in self.parts]]), max(
+            [1, *[part.sizes[1] for part in self.parts]]
+        )
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor | None:
         """The answer for single pairs, numbers that broadcast; None when nothing is hidden."""
@@ -230,7 +261,8 @@ class Mask:
         return table
 
     def resolve(self, num_queries: int, num_keys: int, device: torch.device) -> "Mask":
-        """The same mask with its dense table worked out once, for a stack of layers that all use it."""
+        """The same mask with its dense table worked out once, for a stack of layers that all use
+        it."""
         if len(self.parts) == 0 or self.parts == (Causal(),):
             return self
         table = self.dense(num_queries, num_keys, device)
@@ -240,7 +272,8 @@ class Mask:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A mask together with what a kernel has worked out of it, once for a stack of layers; to everybody else it is that mask."""
+    """A mask together with what a kernel has worked out of it, once for a stack of layers; to
+    everybody else it is that mask."""
 
     mask: Mask
 
@@ -252,9 +285,15 @@ class Prepared:
         seen = self.mask.at(batch, head, query, key)
         return torch.ones_like(key, dtype=torch.bool) if seen is None else seen
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "#batch #head #query key"]:
         table = self.mask.dense(num_queries, num_keys, device)
-        return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device) if table is None else table
+        return (
+            torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device)
+            if table is None
+            else table
+        )
 
 
 def everything() -> Mask:

@@ -1,10 +1,13 @@
-"""Multi-head attention: several small attentions side by side, each with its own view of queries, keys and values.
+"""Multi-head attention: several attentions side by side, each with its own queries, keys and
+values.
 
-    head_i = attention(x W_q[i], m W_k[i], m W_v[i])          x asks, m is looked at (m = x in self-attention)
-    output = concat(head_1 … head_h) W_o
+    head_i = attention(x W_q[i], m W_k[i], m W_v[i])      x asks, m is looked at; m = x in
+    output = concat(head_1 … head_h) W_o                  self-attention
 
-Vaswani et al. 2017, section 3.2.2. This module owns the weights and nothing else; how a head attends is the kernel it
-is given, and what it is told of positions beyond x is its relation. One weighted mean can express one relation between words; h of them express h relations at the same cost.
+Vaswani et al. 2017, section 3.2.2. This module owns the weights and nothing else. The kernel it is
+given computes the attention of the heads; the relation it is given tells them about positions. One
+weighted mean can express one relation between words; h of them express h relations at the same
+cost.
 
 Tested against: torch.nn.MultiheadAttention and transformers' MarianAttention with copied weights.
 """
@@ -18,18 +21,19 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache, KeyValueCache
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
 from headwise.attention.masks import Mask
 from headwise.attention.shapes import check_heads, check_tokens
 from headwise.errors import UsageError
+from headwise.initialization import PROJECTION_GAIN, InitialWeights, initial_linear, xavier
 
 
 @runtime_checkable
 class Kernel(Protocol):
     """How attention is computed. `prepare` may work a mask out once for all layers of a stack."""
 
-    def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask: ...
+    def prepare(
+        self, mask: Mask, num_queries: int, num_keys: int, device: torch.device
+    ) -> Mask: ...
 
     def __call__(
         self,
@@ -50,15 +54,19 @@ class Kernel(Protocol):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        """The map that people look at: the weights that give the output, worked out or implied (output = weights v)."""
+        """The map that people look at: the weights that give the output, worked out or implied
+        (output = weights v)."""
         ...
 
 
 @runtime_checkable
 class Stepping(Protocol):
-    """A kernel that remembers in its own way while decoding (a window, a sum); others keep all keys and values and look at them."""
+    """A kernel that remembers in its own way while decoding (a window, a sum); others keep all keys
+    and values and look at them."""
 
-    def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache: ...
+    def make_cache(
+        self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
+    ) -> Cache: ...
 
     def step(
         self,
@@ -69,12 +77,14 @@ class Stepping(Protocol):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "row head 1 head_dim"]:
-        """Remember this position, then look at what is remembered, itself included. A bias is for all positions so far."""
+        """Remember this position, then look at what is remembered, itself included. A bias is for
+        all positions so far."""
         ...
 
 
 Need = Literal["places", "views", "distances", "pairs", "weights"]
-"""Queries and keys marked alike; queries, keys and values each marked in its own way; a bias by distance; a bias for every pair; or also a part in the mean of the values."""
+"""Queries and keys marked alike; queries, keys and values each marked in its own way; a bias by
+distance; a bias for every pair; or also a part in the mean of the values."""
 
 
 @runtime_checkable
@@ -82,7 +92,8 @@ class Standing(Protocol):
     """A kernel for which it matters where queries stand; others see it in nothing but x."""
 
     def stand_at(self, position: Int[Tensor, "#batch query"]) -> Kernel:
-        """The kernel for queries that stand there. Untold, they stand in the order they come in, as in training."""
+        """The kernel for queries that stand there. Untold, they stand in the order they come in, as
+        in training."""
         ...
 
 
@@ -119,22 +130,34 @@ class Relation(Protocol):
         *,
         length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values marked with where they stand; keys and values are kept as marked. No position reaches `length`."""
+        """Queries, keys and values marked with where they stand; keys and values are kept as
+        marked. No position reaches `length`."""
         ...
 
-    def bias(self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int) -> Bias | None:
-        """Added to the scores; `offset` keys precede the first query. A packed row is one line: only distances inside a sentence count."""
+    def bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
+    ) -> Bias | None:
+        """Added to the scores; `offset` keys precede the first query. A packed row is one line:
+        only distances inside a sentence count."""
         ...
 
 
-KeysValues = tuple[Float[Tensor, "batch head key head_dim"], Float[Tensor, "batch head key head_dim"]]
+KeysValues = tuple[
+    Float[Tensor, "batch head key head_dim"], Float[Tensor, "batch head key head_dim"]
+]
 
 
 class MultiHeadAttention(nn.Module):
     """Weights of multi-head attention; `forward` attends from `x` to `memory`."""
 
     def __init__(
-        self, dim: int, num_heads: int, kernel: Kernel, *, relation: Relation | None = None, bias: bool = True
+        self,
+        dim: int,
+        num_heads: int,
+        kernel: Kernel,
+        *,
+        relation: Relation | None = None,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         check_heads(dim, num_heads)
@@ -145,15 +168,21 @@ class MultiHeadAttention(nn.Module):
         self.key_value = nn.Linear(dim, 2 * dim, bias=bias)
         self.output = nn.Linear(dim, dim, bias=bias)
 
+    def initial_weights(self) -> InitialWeights:
+        yield from initial_linear(self.query, xavier(gain=PROJECTION_GAIN))
+        yield from initial_linear(self.key_value, xavier(2, PROJECTION_GAIN))
+        yield from initial_linear(self.output, xavier())
+
     @property
     def is_plain(self) -> bool:
-        """Whether it is the attention of the paper, which may be computed by other code that knows it."""
-        plain_kernel = type(self.kernel) in (FullAttention, FusedAttention)
-        return type(self) is MultiHeadAttention and plain_kernel and self.relation is None
+        """Whether it is the attention of the paper, which other code may compute in its own way."""
+        is_plain = getattr(self.kernel, "is_plain", False)
+        return type(self) is MultiHeadAttention and is_plain and self.relation is None
 
     @property
     def own_sequence_only(self) -> tuple[str, str] | None:
-        """Why it may look at no other sequence, in English and Chinese: something it has for its own would silently be left out there."""
+        """Why it may look at no other sequence, in English and Chinese: something it has for its
+        own would silently be left out there."""
         if self.relation is None:
             return None
         kind = self.relation.kind
@@ -170,26 +199,40 @@ class MultiHeadAttention(nn.Module):
         *,
         position: Int[Tensor, "batch query"] | None = None,
     ) -> Float[Tensor, "batch query dim"]:
-        """`position` is where tokens stand in their sentences; asked for in self-attention only, where a relation needs it."""
+        """`position` is where tokens stand in their sentences; asked for in self-attention only,
+        where a relation needs it."""
         check_tokens(x, memory, mask, dim=self.num_heads * self.head_dim)
         if memory is x:
             return self._attend_self(x, mask, position)
         return self.attend(x, self.keys_values(memory), mask)
 
     def _attend_self(
-        self, x: Float[Tensor, "batch time dim"], mask: Mask, position: Int[Tensor, "batch time"] | None
+        self,
+        x: Float[Tensor, "batch time dim"],
+        mask: Mask,
+        position: Int[Tensor, "batch time"] | None,
     ) -> Float[Tensor, "batch time dim"]:
         q, k, v = self.queries_keys_values(x, position, length=x.shape[1])
         return self._merge(self.kernel(q, k, v, mask, bias=self._bias(q), training=self.training))
 
     def queries_keys_values(
-        self, x: Float[Tensor, "batch time dim"], position: Int[Tensor, "batch time"] | None, *, length: int
+        self,
+        x: Float[Tensor, "batch time dim"],
+        position: Int[Tensor, "batch time"] | None,
+        *,
+        length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Of self-attention, marked with where they stand; positions are below `length`."""
         return self._place(*self.project(x), position, length=length)
 
     def _place(
-        self, q: Tensor, k: Tensor, v: Tensor, position: Int[Tensor, "batch time"] | None, *, length: int
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        position: Int[Tensor, "batch time"] | None,
+        *,
+        length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         if self.relation is None:
             return q, k, v
@@ -197,7 +240,9 @@ class MultiHeadAttention(nn.Module):
             position = torch.arange(q.shape[2], device=q.device).expand(q.shape[0], -1)
         return self.relation.place(q, k, v, position, length=length)
 
-    def _bias(self, q: Float[Tensor, "batch head query head_dim"], *, offset: int = 0) -> Bias | None:
+    def _bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, offset: int = 0
+    ) -> Bias | None:
         """Of self-attention, whose last query stands at the last key."""
         if self.relation is None or q.shape[2] == 0:  # without a query there are no distances
             return None
@@ -207,19 +252,25 @@ class MultiHeadAttention(nn.Module):
         """Queries, keys and values of the same tokens, each [batch, head, time, head_dim]."""
         if not torch.is_grad_enabled():
             return self._split(self.query(x)), *self._keys_values(x)
-        # Learning, one product for all three: x is read once, and its gradient is one product instead of a sum of two.
+        # Learning, one product for all three: x is read once, and its gradient is one product
+        # instead of a sum of two.
         weight = torch.cat([self.query.weight, self.key_value.weight])
-        bias = None if self.query.bias is None else torch.cat([self.query.bias, self.key_value.bias])
+        bias = (
+            None if self.query.bias is None else torch.cat([self.query.bias, self.key_value.bias])
+        )
         q, k, v = map(self._split, F.linear(x, weight, bias).chunk(3, dim=-1))
         return q, k, v
 
     def keys_values(self, memory: Float[Tensor, "batch key dim"]) -> KeysValues:
-        """What is looked at in another sequence, ready to be kept: computed once per source sentence."""
+        """What is looked at in another sequence, ready to be kept: computed once per source
+        sentence."""
         if (why := self.own_sequence_only) is not None:
             raise UsageError(
-                f"attention was asked to look at another sequence, and {why[0]}; give the same tensor as x and memory, or use attention.kind=fused "
+                f"attention was asked to look at another sequence, and {why[0]}; give the same "
+                "tensor as x and memory, or use attention.kind=fused "
                 "without a relation between two sequences",
-                f"注意力被要求看另一个序列，而{why[1]}；请让 x 与 memory 为同一张量，或在两个序列之间用不带位置关系的 attention.kind=fused",
+                f"注意力被要求看另一个序列，而{why[1]}；请让 x 与 memory 为同一张量，"
+                "或在两个序列之间用不带位置关系的 attention.kind=fused",
             )
         return self._keys_values(memory)
 
@@ -228,11 +279,18 @@ class MultiHeadAttention(nn.Module):
         return self._split(k), self._split(v)
 
     def attend(
-        self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask, *, time: int | None = None
+        self,
+        x: Float[Tensor, "batch query dim"],
+        keys_values: KeysValues,
+        mask: Mask,
+        *,
+        time: int | None = None,
     ) -> Float[Tensor, "batch query dim"]:
         """`time`: where all of x stands, hypotheses of a step; None: one after the other."""
         kernel = self._kernel_at(time, x)
-        return self._merge(kernel(self._split(self.query(x)), *keys_values, mask, training=self.training))
+        return self._merge(
+            kernel(self._split(self.query(x)), *keys_values, mask, training=self.training)
+        )
 
     def _kernel_at(self, time: int | None, x: Tensor) -> Kernel:
         if time is None or not isinstance(self.kernel, Standing):
@@ -243,12 +301,15 @@ class MultiHeadAttention(nn.Module):
         """An empty memory for `step`."""
         make = self.kernel.make_cache if isinstance(self.kernel, Stepping) else KeyValueCache.empty
         heads, head_dim = self.num_heads, self.head_dim
-        return make(max_length=max_length, num_rows=num_rows, num_heads=heads, head_dim=head_dim, like=like)
+        return make(
+            max_length=max_length, num_rows=num_rows, num_heads=heads, head_dim=head_dim, like=like
+        )
 
     def step(
         self, x: Float[Tensor, "row 1 dim"], cache: Cache, *, mask: Mask | None = None
     ) -> Float[Tensor, "row 1 dim"]:
-        """One more position of causal self-attention: read everything before, remember this one. `mask` hides what is remembered of others."""
+        """One more position of causal self-attention: read everything before, remember this one.
+        `mask` hides what is remembered of others."""
         time = cache.length
         position = None if self.relation is None else torch.full(x.shape[:2], time, device=x.device)
         q, k, v = self.queries_keys_values(x, position, length=time + 1)
@@ -257,7 +318,9 @@ class MultiHeadAttention(nn.Module):
             assert mask is None, "a kernel with a memory of its own decides itself what it sees"
             return self._merge(self.kernel.step(q, k, v, cache, bias=bias))
         assert isinstance(cache, KeyValueCache)
-        return self._merge(self.kernel(q, *cache.append(k, v), Mask() if mask is None else mask, bias=bias))
+        return self._merge(
+            self.kernel(q, *cache.append(k, v), Mask() if mask is None else mask, bias=bias)
+        )
 
     def weights(
         self,
@@ -275,13 +338,23 @@ class MultiHeadAttention(nn.Module):
         return self.kernel.weights(q, k, mask, bias=self._bias(q))
 
     def weights_over(
-        self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask, *, time: int | None = None
+        self,
+        x: Float[Tensor, "batch query dim"],
+        keys_values: KeysValues,
+        mask: Mask,
+        *,
+        time: int | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        """The same map over another sequence whose keys and values are at hand already; `time` as for `attend`."""
+        """The same map over another sequence whose keys and values are at hand already; `time` as
+        for `attend`."""
         return self._kernel_at(time, x).weights(self._split(self.query(x)), keys_values[0], mask)
 
-    def _split(self, x: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch head time head_dim"]:
+    def _split(
+        self, x: Float[Tensor, "batch time dim"]
+    ) -> Float[Tensor, "batch head time head_dim"]:
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
-    def _merge(self, heads: Float[Tensor, "batch head time head_dim"]) -> Float[Tensor, "batch time dim"]:
+    def _merge(
+        self, heads: Float[Tensor, "batch head time head_dim"]
+    ) -> Float[Tensor, "batch time dim"]:
         return self.output(heads.transpose(1, 2).flatten(2))

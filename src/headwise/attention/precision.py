@@ -1,11 +1,14 @@
-"""In which type numbers are added up: no sum of many products is taken in half precision.
+"""In which dtype numbers are added up: no sum of many products is taken in half precision.
 
-    widen           float32, or float64 for float64: softmaxes, sums of features, whatever is divided
-    leave_half      float32 in place of float16, which ends at 65,504: the product of two long vectors exceeds that. bfloat16 reaches as far as float32
-                    and stays, as product units add its products up in float32 anyway
-    product_dtype   what to multiply in where sums must be exact: bfloat16 on a GPU, for the same reason; everywhere else `widen`'s
+    widen           float32, or float64 for float64: for softmaxes, sums of features, divisions
+    leave_half      float32 in place of float16, whose largest number, 65,504, is exceeded by the
+                    product of two long vectors. bfloat16 stays: its range is that of float32, and
+                    matrix units add its products up in float32
+    product_dtype   the dtype of products whose sums must be exact: bfloat16 stays on a GPU, for the
+                    same reason; everywhere else as `widen`
 
-Tested in tests/attention/test_full.py (sums that bfloat16 and products that float16 cannot hold) and by the laws of tests/laws in half precision.
+Tested in tests/attention/kernels/test_full.py (sums that bfloat16 and products that float16 cannot
+hold) and by the laws in half precision.
 """
 
 import torch

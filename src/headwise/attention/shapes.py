@@ -1,9 +1,11 @@
-"""Whether queries, keys and values fit together, and tokens their layer: asked before anything is computed, from sizes alone.
+"""Checks that queries, keys and values fit together, and tokens their layer, by their sizes alone.
 
-    queries [batch, head, query, d]     keys [batch, head, key, d]     values [batch, head, key, value_dim]
+    queries [batch, head, query, d]    keys [batch, head, key, d]    values [batch, head, key, e]
 
-Some kernels would fail on others with a message of matrices, some would silently read too few keys. Where there is nothing to
-attend to, every kernel gives zeros. Tested in tests/attention/test_shapes.py.
+Without these checks some kernels would fail with a message about matrices, and some would silently
+read too few keys. Without anything to attend to, every kernel gives zeros.
+
+Tested in tests/attention/test_shapes.py.
 """
 
 import torch
@@ -16,7 +18,9 @@ from headwise.errors import MaskError, UsageError
 def check_shapes(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool = True) -> None:
     """Refuse what does not fit; scores with weights of their own may compare unlike widths."""
     if q.ndim == k.ndim == v.ndim == 4:
-        alike = all(len({q.shape[axis], k.shape[axis], v.shape[axis]} - {1}) <= 1 for axis in (0, 1))
+        alike = all(
+            len({q.shape[axis], k.shape[axis], v.shape[axis]} - {1}) <= 1 for axis in (0, 1)
+        )
         if alike and k.shape[2] == v.shape[2] and (not same_width or q.shape[3] == k.shape[3]):
             return
     raise _refusal(q, k, v, same_width=same_width)
@@ -31,20 +35,26 @@ def _refusal(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool) -> UsageError
     elif same_width and q.shape[3] != k.shape[3]:
         en, zh = "queries and keys need the same width", "查询与键的宽度须相同"
     else:
-        en, zh = "all three need the same batch and the same number of heads", "三者的批与头数须相同"
+        en, zh = (
+            "all three need the same batch and the same number of heads",
+            "三者的批与头数须相同",
+        )
     return UsageError(
-        f"queries, keys and values of shapes {given} do not fit: {en}; give [batch, head, time, head_dim]",
+        f"queries, keys and values of shapes {given} do not fit: {en}; give [batch, head, time, "
+        "head_dim]",
         f"查询、键、值的形状为 {given}，不相配：{zh}；请给出 [batch, head, time, head_dim]",
     )
 
 
 def is_empty(q: Tensor, k: Tensor) -> bool:
-    """Whether there is no batch, no head, no query or no key. Kernels ask it first: of nothing there is no maximum and no chunk."""
+    """Whether there is no batch, no head, no query or no key. Kernels ask it first: of nothing
+    there is no maximum and no chunk."""
     return 0 in (*q.shape[:3], *k.shape[:3])
 
 
 def empty_output(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """What `is_empty` tensors give: nothing, or zeros for queries without a key; with a gradient, of zero."""
+    """What `is_empty` tensors give: nothing, or zeros for queries without a key; with a gradient,
+    of zero."""
     rows = torch.broadcast_shapes(q.shape[:2], k.shape[:2])
     return v.new_zeros((*rows, q.shape[2], v.shape[3])) + 0 * (q.sum() + k.sum() + v.sum())
 
@@ -60,29 +70,37 @@ def check_heads(dim: int, num_heads: int, *, key: str = "heads") -> None:
         divisors = [number for number in range(1, dim + 1) if dim % number == 0]
         nearest = min(divisors, key=lambda number: abs(number - num_heads), default=1)
         raise UsageError(
-            f"{key}={num_heads} does not divide dim={dim}; choose a divisor such as {nearest}, or another dim",
+            f"{key}={num_heads} does not divide dim={dim}; choose a divisor such as {nearest}, or "
+            "another dim",
             f"{key}={num_heads} 不能整除 dim={dim}；请选约数，例如 {nearest}，或更换 dim",
         )
 
 
 def check_tokens(x: Tensor, memory: Tensor, mask: Mask, *, dim: int) -> None:
-    """Refuse tokens that a layer of width `dim` cannot read, or a mask that was made for others. Sizes only: a compiled step has nothing of it."""
+    """Refuse tokens that a layer of width `dim` cannot read, or a mask that was made for others.
+    Sizes only: a compiled step has nothing of it."""
     for name, tokens in (("x", x), ("memory", memory)):
         if tokens.ndim != 3 or tokens.shape[2] != dim:
             raise UsageError(
-                f"{name} has the shape {list(tokens.shape)}, and this attention reads [batch, time, {dim}]; give vectors of that width, or "
+                f"{name} has the shape {list(tokens.shape)}, and this attention reads [batch, "
+                f"time, {dim}]; give vectors of that width, or "
                 "build it with another dim",
-                f"{name} 的形状为 {list(tokens.shape)}，而此注意力读取 [batch, time, {dim}]；请给出该宽度的向量，或以别的 dim 建立它",
+                f"{name} 的形状为 {list(tokens.shape)}，而此注意力读取 [batch, time, {dim}]；"
+                "请给出该宽度的向量，或以别的 dim 建立它",
             )
     if x.shape[0] != memory.shape[0]:
         raise UsageError(
-            f"x has a batch of {x.shape[0]} and memory one of {memory.shape[0]}; give every row of x its own row of memory",
-            f"x 的批为 {x.shape[0]}，memory 的批为 {memory.shape[0]}；请为 x 的每一行给出对应的 memory",
+            f"x has a batch of {x.shape[0]} and memory one of {memory.shape[0]}; give every row of "
+            "x its own row of memory",
+            f"x 的批为 {x.shape[0]}，memory 的批为 {memory.shape[0]}；请为 x 的每一行给出对应的 "
+            "memory",
         )
     check_mask_shapes(mask, batch=x.shape[0], heads=None, queries=x.shape[1], keys=memory.shape[1])
 
 
-def check_mask_shapes(mask: Mask, *, batch: int, heads: int | None, queries: int, keys: int) -> None:
+def check_mask_shapes(
+    mask: Mask, *, batch: int, heads: int | None, queries: int, keys: int
+) -> None:
     """Refuse a mask that was made for other tokens; heads None: as many as it has itself."""
     for part in mask.parts:
         found: list[tuple[str, Tensor, tuple[int, ...]]] = []
@@ -96,9 +114,13 @@ def check_mask_shapes(mask: Mask, *, batch: int, heads: int | None, queries: int
                 found = [("explicit", allowed, (batch, *own, queries, keys))]
         for name, table, needed in found:
             fits = table.ndim == len(needed) and table.shape[-1] == needed[-1]
-            if not fits or any(size not in (1, full) for size, full in zip(table.shape, needed, strict=True)):
+            if not fits or any(
+                size not in (1, full) for size, full in zip(table.shape, needed, strict=True)
+            ):
                 raise MaskError(
-                    f"the mask {name}(…) has the shape {list(table.shape)}, and {list(needed)} is needed for these queries and keys; "
+                    f"the mask {name}(…) has the shape {list(table.shape)}, and {list(needed)} is "
+                    "needed for these queries and keys; "
                     "make it of the same batch and lengths",
-                    f"掩码 {name}(…) 的形状为 {list(table.shape)}，而这些查询与键需要 {list(needed)}；请使批与长度一致",
+                    f"掩码 {name}(…) 的形状为 {list(table.shape)}，而这些查询与键需要 "
+                    f"{list(needed)}；请使批与长度一致",
                 )

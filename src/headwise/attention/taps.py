@@ -1,7 +1,7 @@
-"""Looking inside: collect the attention maps of chosen layers while a model runs, without slowing the others.
+"""Taps: collect the attention maps of chosen layers while a model runs.
 
-Fast kernels never store the [query, key] table, so a tap recomputes it from the inputs of the layer that was asked
-about. Layers nobody asked about run exactly as before.
+Fast kernels never store the [query, key] table, so a tap computes it again from the inputs of its
+layer. Layers without a tap run exactly as before.
 
     with tap_attention({"decoder.2.cross": model.decoder[2].cross_attention}) as maps:
         model(...)
@@ -22,10 +22,12 @@ from headwise.attention.multi_head import MultiHeadAttention
 
 @contextlib.contextmanager
 def tap_attention(layers: Mapping[str, MultiHeadAttention]) -> Iterator[dict[str, Tensor]]:
-    """While open, every forward pass of the given layers leaves its weights under the given name."""
+    """While open, every forward pass of the given layers leaves its weights under the given
+    name."""
     maps: dict[str, Tensor] = {}
     handles = [
-        layer.register_forward_pre_hook(_collector(name, maps), with_kwargs=True) for name, layer in layers.items()
+        layer.register_forward_pre_hook(_collector(name, maps), with_kwargs=True)
+        for name, layer in layers.items()
     ]
     try:
         yield maps

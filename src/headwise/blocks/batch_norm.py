@@ -1,19 +1,29 @@
-"""Batch normalisation over tokens: every feature is brought to mean 0 and variance 1 over the tokens of the batch.
+"""Batch normalisation over tokens: every feature is brought to mean 0 and variance 1 over the
+tokens of the batch.
 
-    y = (x − mean) / √(var + ε) · gain + shift          mean, var: over the real tokens of the batch; when used: running ones
+    y = (x − mean) / √(var + ε) · gain + shift
+    mean, var: over the real tokens of the batch while training, running ones afterwards
 
-Ioffe & Szegedy 2015. It is here for comparison: in language the statistics of batches differ so much from each other that what was
-normalised while learning is not what is normalised in use (Shen et al. 2020), and layer norm is what Transformers have.
-Filling is left out of the statistics, and a batch without a real token changes none. Of several processes each takes its own; a checkpoint has those of the first.
+Ioffe & Szegedy 2015. It is here for comparison: in language the statistics of batches differ so
+much from each other that what was normalised while learning is not what is normalised in use (Shen
+et al. 2020), and layer norm is what Transformers have. Padding is left out of the statistics, and a
+batch without a real token changes none. Of several processes each takes its own; a checkpoint has
+those of the first.
 
 Tested against: torch's BatchNorm1d over the real tokens alone.
 """
 
+from typing import ClassVar, Literal
+
 import torch
 from jaxtyping import Bool, Float
+from pydantic import Field
 from torch import Tensor, nn
 
+from headwise.blocks.declaration import NormKind
 from headwise.blocks.normalization import TokenNorm
+from headwise.initialization import InitialWeights, ones, zeros
+from headwise.settings.kind import Words
 
 
 def mean_over_tokens(
@@ -25,7 +35,7 @@ def mean_over_tokens(
         return flat.mean(0) if len(flat) > 0 else flat.sum(0), flat.new_full((), len(flat))
     weight = real.flatten().to(flat.dtype)
     count = weight.sum()
-    # A product would let a NaN of filling through.
+    # A product would let a NaN of padding through.
     return torch.where(real.flatten()[:, None], flat, 0.0).sum(0) / count.clamp(min=1.0), count
 
 
@@ -41,6 +51,9 @@ class BatchNorm(TokenNorm):
         self.register_buffer("running_mean", torch.zeros(dim))
         self.register_buffer("running_variance", torch.ones(dim))
 
+    def initial_weights(self) -> InitialWeights:
+        return [(self.gain, ones), (self.shift, zeros)]
+
     def forward(
         self, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None = None
     ) -> Float[Tensor, "*batch dim"]:
@@ -50,7 +63,8 @@ class BatchNorm(TokenNorm):
             centred = wide - mean
             variance, _ = mean_over_tokens(centred.square(), real)
             with torch.no_grad():
-                # A batch of filling alone says nothing. A share that is a tensor: no branch on a number the device holds.
+                # A batch of padding alone says nothing. A share that is a tensor: no branch on a
+                # number the device holds.
                 share = self.momentum * (count > 0).to(self.running_mean)
                 self.running_mean.lerp_(mean.to(self.running_mean), share)
                 unbiased = variance * count / (count - 1).clamp(min=1.0)
@@ -58,3 +72,24 @@ class BatchNorm(TokenNorm):
         else:
             centred, variance = wide - self.running_mean, self.running_variance
         return (centred * (variance + self.epsilon).rsqrt() * self.gain + self.shift).to(x.dtype)
+
+
+class Batch(NormKind):
+    """Batch normalisation over tokens, for comparison."""
+
+    kind: Literal["batch"] = "batch"
+    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
+    momentum: float = Field(default=0.1, gt=0, le=1)
+    """How much of a batch joins the running statistics."""
+
+    title: ClassVar[Words] = ("batch norm", "批归一化")
+    summary: ClassVar[Words] = (
+        "Mean 0 and variance 1 of each feature over the tokens of a batch.",
+        "使每个特征在一批词元上均值为 0、方差为 1。",
+    )
+    paper: ClassVar[str] = "Ioffe & Szegedy 2015, Batch Normalization"
+    formula: ClassVar[str] = "(x − mean) / √(var + ε) · gain + shift"
+    counts_tokens: ClassVar[bool] = True
+
+    def build(self, *, dim: int) -> nn.Module:
+        return BatchNorm(dim, epsilon=self.epsilon, momentum=self.momentum)

@@ -1,14 +1,19 @@
-"""A word's vector from its letters: filters slide over them, each keeps the best match it finds, gates decide what becomes of it.
+"""A word's vector from its letters: filters slide over them, each keeps the best match it finds,
+gates decide what becomes of it.
 
-    c_f = max over places of  relu(W_f · letters[place : place + width_f] + b_f)          one number for each filter f
-    y   = g ⊙ relu(A y + a) + (1 - g) ⊙ y,     g = σ(G y + d)                            a highway (Srivastava et al. 2015), twice
-    x   = P y + p                                                                        down to the width of the model
+    c_f = max over i of  relu(W_f · letters[i : i + width_f] + b_f)    one number for each filter f
+    y   = g ⊙ relu(A y + a) + (1 - g) ⊙ y,     g = σ(G y + d)          a highway layer, twice
+                                                                       (Srivastava et al. 2015)
+    x   = P y + p                                                      to the width of the model
 
-Filters of several widths see endings, beginnings and whole short words, so a word never seen in training gets a vector from its parts,
-and no table of words is needed. Gates begin nearly closed (d = -2): at first the highway lets everything pass. Kim et al. 2016; Peters et al. 2018
-(ELMo: 2,048 filters of 1 to 7 letters, 512 numbers). A place past the word's last letter never wins, so that filling changes nothing.
+Filters of several widths see endings, beginnings and whole short words, so a word never seen in
+training gets a vector from its parts, and no table of words is needed. Gates begin nearly closed (d
+= -2): at first the highway lets everything pass. Kim et al. 2016; Peters et al. 2018 (ELMo: 2,048
+filters of 1 to 7 letters, 512 numbers). A place past the word's last letter never wins, so that
+padding changes nothing.
 
-Tested against: the formulas in double precision, word by word in plain Python; longer filling = the same vector.
+Tested against: the formulas in double precision, word by word in plain Python; longer padding = the
+same vector.
 """
 
 from collections.abc import Sequence
@@ -16,6 +21,15 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from headwise.initialization import (
+    InitialWeights,
+    constant,
+    initial_linear,
+    normal_by_width,
+    uniform_by_filter,
+    xavier,
+)
 
 
 class Highway(nn.Module):
@@ -25,6 +39,12 @@ class Highway(nn.Module):
         super().__init__()
         self.change, self.gate = nn.Linear(dim, dim), nn.Linear(dim, dim)
 
+    def initial_weights(self) -> InitialWeights:
+        """The gates begin nearly closed: at first nearly everything passes as it is."""
+        yield from initial_linear(self.change, xavier())
+        yield self.gate.weight, xavier()
+        yield self.gate.bias, constant(-2.0)
+
     def forward(self, x: Float[Tensor, "word dim"]) -> Float[Tensor, "word dim"]:
         gate = torch.sigmoid(self.gate(x))
         return gate * torch.relu(self.change(x)) + (1 - gate) * x
@@ -33,7 +53,15 @@ class Highway(nn.Module):
 class CharacterEncoder(nn.Module):
     """`filters` holds a number of filters for the widths 1, 2, 3 … letters."""
 
-    def __init__(self, num_signs: int, *, letter_dim: int, filters: Sequence[int], num_highways: int, dim: int) -> None:
+    def __init__(
+        self,
+        num_signs: int,
+        *,
+        letter_dim: int,
+        filters: Sequence[int],
+        num_highways: int,
+        dim: int,
+    ) -> None:
         super().__init__()
         self.table = nn.Embedding(num_signs, letter_dim)
         self.filters = nn.ModuleList(
@@ -42,8 +70,15 @@ class CharacterEncoder(nn.Module):
         self.highways = nn.ModuleList(Highway(sum(filters)) for _ in range(num_highways))
         self.narrow = nn.Linear(sum(filters), dim)
 
+    def initial_weights(self) -> InitialWeights:
+        yield self.table.weight, normal_by_width
+        for layer in self.filters:
+            assert isinstance(layer, nn.Conv1d)
+            yield from initial_linear(layer, uniform_by_filter)
+        yield from initial_linear(self.narrow, xavier())
+
     def forward(self, letters: Int[Tensor, "word letter"]) -> Float[Tensor, "word dim"]:
-        """A vector for each word; letters are numbers from 1, 0 is filling at the end."""
+        """A vector for each word; letters are numbers from 1, 0 is padding at the end."""
         given = letters != 0
         # √dim: vectors of letters start with deviation 1/√dim, filters want numbers about 1.
         x = self.table(letters) * self.table.embedding_dim**0.5 * given[..., None]

@@ -1,108 +1,86 @@
-"""The norms, feed-forward parts and dropouts a recipe may name, and the one place that builds them."""
+"""The norms, feed-forward parts and dropouts a recipe may name, and what is asked of all of them.
 
-from typing import Annotated, Literal
+A new norm is its own file in blocks/ and one name in the union here. A norm of another package is
+found through the entry points `headwise.norms` (settings/added_kinds.py).
+"""
+
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 from torch import nn
 
-from headwise.blocks.batch_norm import BatchNorm
-from headwise.blocks.feed_forward import FeedForward, GatedFeedForward
-from headwise.blocks.normalization import LayerNorm, RMSNorm
-from headwise.blocks.power_norm import PowerNorm
+from headwise.blocks.batch_norm import Batch
+from headwise.blocks.declaration import FeedForwardKind, NormKind
+from headwise.blocks.feed_forward import Gated, Gelu, Relu
+from headwise.blocks.normalization import Layer, Rms
+from headwise.blocks.power_norm import Power
 from headwise.errors import SettingsError
 from headwise.settings import Settings
+from headwise.settings.added_kinds import OpenChoice, all_kinds
+from headwise.settings.kind import join_words
+
+NORM_GROUP = "headwise.norms"
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
-
-
-class Layer(Settings):
-    """Layer normalisation."""
-
-    kind: Literal["layer"] = "layer"
-    place: Literal["before", "after"] = "before"
-    """Before the sub-layer (pre-norm) or after it (post-norm, the original paper)."""
-    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
-
-
-class Rms(Settings):
-    """Root-mean-square normalisation: no centring, no shift."""
-
-    kind: Literal["rms"] = "rms"
-    place: Literal["before", "after"] = "before"
-    """Before the sub-layer (pre-norm) or after it (post-norm)."""
-    epsilon: float = Field(default=1e-6, ge=1e-20, le=1)
-
-
-class Power(Settings):
-    """Power normalisation: divides by running root mean squares of features over tokens."""
-
-    kind: Literal["power"] = "power"
-    place: Literal["before", "after"] = "before"
-    """Before the sub-layer (pre-norm) or after it (post-norm)."""
-    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
-    decay: float = Field(default=0.9, gt=0, lt=1)
-    """How much of the running statistics a batch leaves."""
-    warmup: int = Field(default=4000, ge=0, le=10**12)
-    """Batches in which the batch's own statistics are used."""
-
-
-class Batch(Settings):
-    """Batch normalisation over tokens, for comparison."""
-
-    kind: Literal["batch"] = "batch"
-    place: Literal["before", "after"] = "before"
-    """Before the sub-layer (pre-norm) or after it (post-norm)."""
-    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
-    momentum: float = Field(default=0.1, gt=0, le=1)
-    """How much of a batch joins the running statistics."""
-
-
-NormSettings = Annotated[Layer | Rms | Power | Batch, Field(discriminator="kind")]
-
-
-def check_recomputing(norm: NormSettings, recompute: str) -> None:
-    """Refuse `training.recompute=blocks` beside a norm that counts what it sees: it would see, and divide by, something else the second time."""
-    if isinstance(norm, Power | Batch) and recompute == "blocks":
-        raise SettingsError(
-            f"training.recompute=blocks runs each block twice, and norm.kind={norm.kind} would count its batch twice; "
-            "set training.recompute=nothing, or use norm.kind=layer or rms",
-            f"training.recompute=blocks 使每个块运行两次，norm.kind={norm.kind} 会把同一批统计两次；"
-            "请设 training.recompute=nothing，或用 norm.kind=layer、rms",
-        )
-
-
-class Relu(Settings):
-    """Two matrices with max(0, ·) between."""
-
-    kind: Literal["relu"] = "relu"
-    hidden: int | None = Field(default=None, ge=1)
-    """Width of the hidden layer; 4 × dim unless said."""
-
-
-class Gelu(Settings):
-    """Two matrices with x·Φ(x) between."""
-
-    kind: Literal["gelu"] = "gelu"
-    hidden: int | None = Field(default=None, ge=1)
-    """Width of the hidden layer; 4 × dim unless said."""
-
-
-class Gated(Settings):
-    """SwiGLU: a gate multiplies the hidden layer."""
-
-    kind: Literal["gated"] = "gated"
-    hidden: int | None = Field(default=None, ge=1)
-    """Width of the hidden layer; 8/3 × dim (the same number of weights as 4 × dim plain), rounded up to 8."""
-
-
+NormSettings = Annotated[Layer | Rms | Power | Batch, OpenChoice(NORM_GROUP, NormKind)]
 FeedForwardSettings = Annotated[Relu | Gelu | Gated, Field(discriminator="kind")]
+NORMS: tuple[type[NormKind], ...] = get_args(get_args(NormSettings)[0])
+FEED_FORWARDS: tuple[type[FeedForwardKind], ...] = get_args(get_args(FeedForwardSettings)[0])
+DEFAULT_NORM, DEFAULT_FEED_FORWARD = Layer(), Relu()
+
+__all__ = [
+    "DEFAULT_FEED_FORWARD",
+    "DEFAULT_NORM",
+    "FEED_FORWARDS",
+    "NORMS",
+    "NORM_GROUP",
+    "Batch",
+    "DropoutSettings",
+    "EmbeddingSettings",
+    "FeedForwardSettings",
+    "Gated",
+    "Gelu",
+    "Layer",
+    "NormSettings",
+    "Power",
+    "Rate",
+    "Relu",
+    "Rms",
+    "build_feed_forward",
+    "build_norm",
+    "check_recomputing",
+    "hidden_width",
+    "norm_kinds",
+]
+
+
+def norm_kinds() -> dict[str, type[NormKind]]:
+    """Every norm by its word: the built-in ones, then those of installed packages."""
+    return all_kinds(NORM_GROUP, NormKind, NORMS)
+
+
+def check_recomputing(norm: NormKind, recompute: str) -> None:
+    """Refuse `training.recompute=blocks` beside a norm with statistics: it would count a batch
+    twice."""
+    if norm.counts_tokens and recompute == "blocks":
+        able = [kind.word() for kind in NORMS if not kind.counts_tokens]
+        raise SettingsError(
+            f"training.recompute=blocks runs each block twice, and norm.kind={norm.kind} would "
+            "count its "
+            "batch twice; set training.recompute=nothing, or use "
+            f"norm.kind={join_words(able, ' or ')}",
+            f"training.recompute=blocks 使每个块运行两次，norm.kind={norm.kind} "
+            "会把同一批统计两次；"
+            f"请设 training.recompute=nothing，或用 norm.kind={join_words(able, ' 或 ', '、')}",
+        )
 
 
 class EmbeddingSettings(Settings):
     """Vectors of tokens, and how they are shared."""
 
     tied: Literal["all", "output", "none"] = "all"
-    """all: source, target and output share one matrix (needs a shared vocabulary); output: target and output; none."""
+    """all: source, target and output share one matrix (needs a shared vocabulary); output: target
+    and output; none."""
     scaled: bool = True
     """Multiply by √dim, as the paper does."""
 
@@ -120,28 +98,13 @@ class DropoutSettings(Settings):
     """Of the feed-forward part's hidden layer."""
 
 
-def build_norm(settings: NormSettings, *, dim: int) -> nn.Module:
-    match settings:
-        case Layer():
-            return LayerNorm(dim, epsilon=settings.epsilon)
-        case Rms():
-            return RMSNorm(dim, epsilon=settings.epsilon)
-        case Power():
-            return PowerNorm(dim, epsilon=settings.epsilon, decay=settings.decay, warmup=settings.warmup)
-        case Batch():
-            return BatchNorm(dim, epsilon=settings.epsilon, momentum=settings.momentum)
+def build_norm(settings: NormKind, *, dim: int) -> nn.Module:
+    return settings.build(dim=dim)
 
 
-def hidden_width(settings: FeedForwardSettings, *, dim: int) -> int:
-    if settings.hidden is not None:
-        return settings.hidden
-    return 4 * dim if settings.kind != "gated" else -(-8 * dim // 24) * 8
+def hidden_width(settings: FeedForwardKind, *, dim: int) -> int:
+    return settings.hidden_width(dim=dim)
 
 
-def build_feed_forward(settings: FeedForwardSettings, *, dim: int, dropout_rate: float) -> nn.Module:
-    hidden = hidden_width(settings, dim=dim)
-    match settings:
-        case Relu() | Gelu():
-            return FeedForward(dim, hidden, activation=settings.kind, dropout_rate=dropout_rate)
-        case Gated():
-            return GatedFeedForward(dim, hidden, dropout_rate=dropout_rate)
+def build_feed_forward(settings: FeedForwardKind, *, dim: int, dropout_rate: float) -> nn.Module:
+    return settings.build(dim=dim, dropout_rate=dropout_rate)

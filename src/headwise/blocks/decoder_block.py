@@ -4,11 +4,13 @@
     x ← residual(x, cross_attention over the encoder's memory)
     x ← residual(x, feed_forward)
 
-Vaswani et al. 2017, section 3.1. `forward` takes a whole target at once (teacher forcing, a causal mask hides the
-future); `step` takes one more position with caches and gives the same numbers.
+Vaswani et al. 2017, section 3.1. `forward` takes a whole target at once (teacher forcing, a causal
+mask hides the future); `step` takes one more position with caches and gives the same numbers.
 
 Tested against: transformers' Marian, and step by step = whole sequence.
 """
+
+from typing import ClassVar
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -20,6 +22,10 @@ from headwise.blocks.residual import Residual
 
 
 class DecoderBlock(nn.Module):
+    is_causal: ClassVar[bool] = True
+    """Whether a position attends to earlier ones only. A decoder that writes all tokens at once
+    (non-autoregressive) declares False, and its model then masks other sentences only."""
+
     def __init__(
         self,
         self_attention: MultiHeadAttention,
@@ -52,7 +58,9 @@ class DecoderBlock(nn.Module):
             return self.self_attention(normed, normed, mask, position=position)
 
         x = self.attention_residual(x, look, real=real)
-        x = self.cross_residual(x, lambda normed: self.cross_attention(normed, memory, cross_mask), real=real)
+        x = self.cross_residual(
+            x, lambda normed: self.cross_attention(normed, memory, cross_mask), real=real
+        )
         return self.feed_forward_residual(x, self.feed_forward, real=real)
 
     def step(
@@ -65,19 +73,28 @@ class DecoderBlock(nn.Module):
         mask: Mask | None = None,
         watch: list[Tensor] | None = None,
     ) -> Float[Tensor, "row 1 dim"]:
-        """One more position. `source` holds keys and values per *sentence*; the rows of a sentence share them.
+        """One more position. `source` holds keys and values per *sentence*; the rows of a sentence
+        share them.
 
-        `mask` hides remembered positions that are not a row's own. With `watch`, the weights over the source, [sentence, head, row of the sentence, source], are appended to it.
+        `mask` hides remembered positions that are not a row's own. With `watch`, the weights over
+        the source, [sentence, head, row of the sentence, source], are appended to it.
         """
 
         def look_at_source(normed: Tensor) -> Tensor:
-            # The hypotheses of a sentence become the queries of one attention: its keys are never copied for them.
+            # The hypotheses of a sentence become the queries of one attention: its keys are never
+            # copied for them.
             queries = normed.reshape(source[0].shape[0], -1, normed.shape[-1])
             time = cache.length - 1  # self-attention has remembered this position already
             if watch is not None:
-                watch.append(self.cross_attention.weights_over(queries, source, cross_mask, time=time))
-            return self.cross_attention.attend(queries, source, cross_mask, time=time).reshape(normed.shape)
+                watch.append(
+                    self.cross_attention.weights_over(queries, source, cross_mask, time=time)
+                )
+            return self.cross_attention.attend(queries, source, cross_mask, time=time).reshape(
+                normed.shape
+            )
 
-        x = self.attention_residual(x, lambda normed: self.self_attention.step(normed, cache, mask=mask))
+        x = self.attention_residual(
+            x, lambda normed: self.self_attention.step(normed, cache, mask=mask)
+        )
         x = self.cross_residual(x, look_at_source)
         return self.feed_forward_residual(x, self.feed_forward)

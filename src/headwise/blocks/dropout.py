@@ -1,17 +1,20 @@
-"""Dropout from random bytes: each number of x is set to zero with probability p, and the rest grow by 1 / (1 - p).
+"""Dropout from random bytes: each number of x is set to zero with probability p, and the rest grow
+by 1 / (1 - p).
 
-    noise ~ uniform{0 … 255}        y = x · 256 / (256 - t) where noise ≥ t, else 0        t = round(256 p)
+    noise ~ uniform{0 … 255},  t = round(256 p)
+    y = x · 256 / (256 - t) where noise ≥ t, else 0
 
-What dropout costs is its random numbers, so they are made as cheap as the place allows. One byte is enough to decide about one
-number; the price is that the rate is a multiple of 1/256 (0.1 becomes 0.1016). The scale uses the rate as it is, so the mean of y
-is x exactly.
+What dropout costs is its random numbers, so they are made as cheap as the place allows. One byte is
+enough to decide about one number; the price is that the rate is a multiple of 1/256 (0.1 becomes
+0.1016). The scale uses the rate as it is, so the mean of y is x exactly.
 
 - Eager: a generator's draw of 64 bits is cut into 8 bytes.
-- Compiled: the byte is a hash of (seed, place of the number), 15 integer operations that are fused into the kernel that
-  needs them, forward and again backward, so that no mask is ever in memory. The hash is MurmurHash3's finaliser, twice.
+- Compiled: the byte is a hash of (seed, place of the number), 15 integer operations that are fused
+  into the kernel that needs them, forward and again backward, so that no mask is ever in memory.
+  The hash is MurmurHash3's finaliser, twice.
 
-Hinton et al. 2012; Srivastava et al. 2014. Tested against: the share of zeros, the mean, the same seed giving the same zeros,
-neighbouring places and seeds being independent (chi-square).
+Hinton et al. 2012; Srivastava et al. 2014. Tested against: the share of zeros, the mean, the same
+seed giving the same zeros, neighbouring places and seeds being independent (chi-square).
 """
 
 import torch
@@ -21,23 +24,28 @@ NUM_LEVELS = 256
 
 
 def drop(x: Tensor, rate: float, *, training: bool, shared: int | None = None) -> Tensor:
-    """x with a share `rate` of its numbers forgotten while training; draws from torch's generator of x's device.
+    """x with a share `rate` of its numbers forgotten while training; draws from torch's generator
+    of x's device.
 
-    Along the axis `shared` the same places are forgotten ("locked" or variational dropout, Gal & Ghahramani 2016)."""
+    Along the axis `shared` the same places are forgotten ("locked" or variational dropout, Gal &
+    Ghahramani 2016)."""
     threshold = count_levels(rate)
     if not training or threshold == 0:
         return x
     if shared is not None:
         return x * drop(torch.ones_like(x.narrow(shared, 0, 1)), rate, training=True)
     if torch.compiler.is_compiling():
-        noise = hashed_bytes(torch.randint(-(2**31), 2**31 - 1, (1,), dtype=torch.int32, device=x.device), x.shape)
+        noise = hashed_bytes(
+            torch.randint(-(2**31), 2**31 - 1, (1,), dtype=torch.int32, device=x.device), x.shape
+        )
     else:
         noise = drawn_bytes(x.numel(), x.device).view(x.shape)
     return torch.where(noise >= threshold, x * (NUM_LEVELS / (NUM_LEVELS - threshold)), 0.0)
 
 
 def count_levels(rate: float) -> int:
-    """Of the 256 values of a byte, how many stand for zero; at least one is kept, else nothing could be scaled."""
+    """Of the 256 values of a byte, how many stand for zero; at least one is kept, else nothing
+    could be scaled."""
     return min(round(rate * NUM_LEVELS), NUM_LEVELS - 1)
 
 

@@ -2,9 +2,10 @@
 
     x = dropout(√dim · E[token] + position(pos))
 
-Vaswani et al. 2017, section 3.4. When the same matrix also turns states into logits (Press & Wolf 2017), its entries are
-of size 1/√dim, and the factor √dim brings the embedding back to the size of the positions.
-Where attention itself is told of positions (a relation, positions/choices.py), none are added here.
+Vaswani et al. 2017, section 3.4. When the same matrix also turns states into logits (Press & Wolf
+2017), its entries are of size 1/√dim, and the factor √dim brings the embedding back to the size of
+the positions. Where attention itself is told of positions (a relation, positions/choices.py), none
+are added here.
 
 Tested against: the formula with a hand-made table.
 """
@@ -15,15 +16,21 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
+from headwise.initialization import InitialWeights, normal_by_width
 
 
 class TokenEmbedding(nn.Module):
-    def __init__(self, table: nn.Embedding, positions: nn.Module | None, *, scaled: bool, dropout_rate: float) -> None:
+    def __init__(
+        self, table: nn.Embedding, positions: nn.Module | None, *, scaled: bool, dropout_rate: float
+    ) -> None:
         super().__init__()
         self.table = table
         self.positions = positions
         self.scale = math.sqrt(table.embedding_dim) if scaled else 1.0
         self.dropout_rate = dropout_rate
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.table.weight, normal_by_width)]
 
     def forward(
         self, tokens: Int[Tensor, "batch time"], position: Int[Tensor, "batch time"], *, length: int

@@ -1,9 +1,11 @@
-"""Layers mixed by weights that are learnt: a task takes as much of each depth of a pre-trained model as it needs.
+"""Layers mixed by weights that are learnt: a task takes as much of each depth of a pre-trained
+model as it needs.
 
     x = γ · Σ_j softmax(s)_j h_j                h_0: the words by themselves, h_1 … h_L: the layers
 
-Endings and word classes are known low in a language model, senses higher up (Peters et al. 2018, ELMo). s begins at 0, an even mixture, and γ at 1.
-Tested against: one layer alone when its s is far above the others; the sum written out.
+Endings and word classes are known low in a language model, senses higher up (Peters et al. 2018,
+ELMo). s begins at 0, an even mixture, and γ at 1. Tested against: one layer alone when its s is far
+above the others; the sum written out.
 """
 
 from collections.abc import Sequence
@@ -12,12 +14,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from headwise.initialization import InitialWeights, ones, zeros
+
 
 class LayerMixture(nn.Module):
     def __init__(self, num_layers: int) -> None:
         super().__init__()
         self.layer_scores = nn.Parameter(torch.zeros(num_layers))
         self.gain = nn.Parameter(torch.ones(()))
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.layer_scores, zeros), (self.gain, ones)]
 
     @property
     def weights(self) -> Float[Tensor, " layer"]:
@@ -26,5 +33,7 @@ class LayerMixture(nn.Module):
 
     def forward(self, layers: Sequence[Float[Tensor, "*place dim"]]) -> Float[Tensor, "*place dim"]:
         assert len(layers) == len(self.layer_scores), "one score a layer"
-        mixed = sum(weight * layer for weight, layer in zip(self.weights.unbind(), layers, strict=True))
+        mixed = sum(
+            weight * layer for weight, layer in zip(self.weights.unbind(), layers, strict=True)
+        )
         return self.gain * mixed

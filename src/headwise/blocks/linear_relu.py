@@ -1,10 +1,13 @@
-"""relu(x Wᵀ + b) as one operation: the maximum is taken while the product's result is still in registers.
+"""relu(x Wᵀ + b) as one operation: the maximum is taken while the product's result is still in
+registers.
 
-The hidden layer is the widest tensor of a Transformer. Written out, a GPU stores it, reads it again for the maximum, stores the
-result and a mask for backward: 4.5 passes over it. Here the product stores max(0, ·) at once (an epilogue of cuBLAS), and backward reads
-from that result itself where the slope is zero:
+The hidden layer is the widest tensor of a Transformer. Written out, a GPU stores it, reads it again
+for the maximum, stores the result and a mask for backward: 4.5 passes over it. Here the product
+stores max(0, ·) at once (an epilogue of cuBLAS), and backward reads from that result itself where
+the slope is zero:
 
-    y = max(0, x Wᵀ + b)        d = dy where y > 0, else 0        dx = d W        dW = dᵀ x        db = Σ d
+    y = max(0, x Wᵀ + b)
+    d = dy where y > 0, else 0        dx = d W        dW = dᵀ x        db = Σ d
 
 Tested against: the two operations written out, values and gradients in double precision.
 """
@@ -18,7 +21,9 @@ from torch.autograd.function import once_differentiable
 
 
 def linear_relu(
-    x: Float[Tensor, "*batch dim"], weight: Float[Tensor, "hidden dim"], bias: Float[Tensor, " hidden"]
+    x: Float[Tensor, "*batch dim"],
+    weight: Float[Tensor, "hidden dim"],
+    bias: Float[Tensor, " hidden"],
 ) -> Float[Tensor, "*batch hidden"]:
     """Under autocast in its dtype, as a linear map would be."""
     device = x.device.type

@@ -1,36 +1,47 @@
 """Power normalisation: every feature is divided by the root of its mean square over many batches.
 
-    z = x̂ / √(ψ² + ε),   y = z · gain + shift          x̂: x with its own root mean square divided out (one group)
-    ψ² ← a ψ² + (1 − a) · mean over real tokens of x̂²                                               a = 0.9
+    z = x̂ / √(ψ² + ε),   y = z · gain + shift      x̂: x divided by its own root mean square
+    ψ² ← a ψ² + (1 − a) · mean over real tokens of x̂²,  a = 0.9
 
-    backward:  x̂' = (z' − ν z) / √(ψ² + ε),   ν ← ν (1 − (1 − b) Γ) + (1 − b) Λ,     Γ = mean of z²,  Λ = mean of z' z     b = 0.9
+    backward:  x̂' = (z' − ν z) / √(ψ² + ε),   ν ← ν (1 − (1 − b) Γ) + (1 − b) Λ,  b = 0.9
+               Γ = mean of z²,  Λ = mean of z' z
 
-Shen et al. 2020 (PowerNorm). No mean is subtracted, and what is divided by while learning is (after a warm-up, in which it is the batch's
-own) the same running number that is divided by in use: what batch norm lacks in language. Since ψ is no function of this batch
-alone, the exact derivative would run through all batches before; ν is its running stand-in, for real tokens: filling had no part in ψ.
+Shen et al. 2020 (PowerNorm). No mean is subtracted, and what is divided by while learning is (after
+a warm-up, in which it is the batch's own) the same running number that is divided by in use: what
+batch norm lacks in language. Since ψ is no function of this batch alone, the exact derivative would
+run through all batches before; ν is its running stand-in, for real tokens: padding had no part in
+ψ.
 
-As in the paper, backward divides by the ψ that forward used (the authors' code divides by the batch's). In the warm-up ψ² is the plain
-mean of all batches so far. Everything is kept in saved buffers and changed in place: a resumed run goes on with the same bits, and
-a recorded one plays. Of several processes each takes its own statistics; a checkpoint has those of the first.
+As in the paper, backward divides by the ψ that forward used (the authors' code divides by the
+batch's). In the warm-up ψ² is the plain mean of all batches so far. Everything is kept in saved
+buffers and changed in place: a resumed run goes on with the same bits, and a recorded one plays. Of
+several processes each takes its own statistics; a checkpoint has those of the first.
 
-Tested against: the formulas written out step by step, filling that changes nothing, an affine map in use.
+Tested against: the formulas written out step by step, padding that changes nothing, an affine map
+in use.
 """
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
+from pydantic import Field
 from torch import Tensor, nn
 
 from headwise.blocks.batch_norm import mean_over_tokens
+from headwise.blocks.declaration import NormKind
 from headwise.blocks.normalization import TokenNorm
+from headwise.initialization import InitialWeights, ones, zeros
+from headwise.settings.kind import Words
 
 
 class _DivideByRoot(torch.autograd.Function):
     """z = x / root, with the approximate derivative; `nu` is moved on by backward."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, root: Tensor, nu: Tensor, real: Tensor | None, decay: float) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, root: Tensor, nu: Tensor, real: Tensor | None, decay: float
+    ) -> Tensor:
         z = x / root
         ctx.save_for_backward(z, root, real)
         # Not saved but kept: it is to be changed in place, which is what saving forbids.
@@ -41,7 +52,7 @@ class _DivideByRoot(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
         (gradient,) = gradients
         z, root, real = ctx.saved_tensors
-        # Filling had no part in ψ, so its derivative has no part in the correction.
+        # Padding had no part in ψ, so its derivative has no part in the correction.
         corrected = gradient - ctx.nu * (z if real is None else z * real[..., None])
         # ν (1 − (1 − b) Γ) + (1 − b) Λ: the mean of z times the corrected gradient is Λ − ν Γ.
         moved, _ = mean_over_tokens(corrected * z, real)
@@ -54,7 +65,9 @@ class PowerNorm(TokenNorm):
     gradient_mean: Tensor
     num_batches: Tensor
 
-    def __init__(self, dim: int, *, epsilon: float = 1e-5, decay: float = 0.9, warmup: int = 4000) -> None:
+    def __init__(
+        self, dim: int, *, epsilon: float = 1e-5, decay: float = 0.9, warmup: int = 4000
+    ) -> None:
         super().__init__()
         self.epsilon, self.decay, self.warmup = epsilon, decay, warmup
         self.gain = nn.Parameter(torch.ones(dim))
@@ -62,6 +75,9 @@ class PowerNorm(TokenNorm):
         self.register_buffer("running_square", torch.ones(dim))
         self.register_buffer("gradient_mean", torch.zeros(dim))
         self.register_buffer("num_batches", torch.zeros((), dtype=torch.long))
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.gain, ones), (self.shift, zeros)]
 
     def forward(
         self, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None = None
@@ -77,9 +93,11 @@ class PowerNorm(TokenNorm):
 
     @torch.no_grad()
     def _next_root(self, x: Tensor, real: Tensor | None) -> Float[Tensor, " dim"]:
-        """What to divide by now: the batch's root in the warm-up, afterwards the one that ran up to here. Then both go on.
+        """What to divide by now: the batch's root in the warm-up, afterwards the one that ran up to
+        here. Then both go on.
 
-        A batch without a real token says nothing: it is not counted, and divided by what ran up to here.
+        A batch without a real token says nothing: it is not counted, and divided by what ran up to
+        here.
         """
         square, count = mean_over_tokens(x.square(), real)
         has_tokens = count > 0
@@ -87,6 +105,34 @@ class PowerNorm(TokenNorm):
         is_warming = (self.num_batches <= self.warmup) & has_tokens
         used = torch.where(is_warming, square, self.running_square.to(square))
         # A share that is a tensor: no branch on a number the device holds.
-        share = torch.where(is_warming, 1.0 / self.num_batches.clamp(min=1), 1.0 - self.decay) * has_tokens
+        share = (
+            torch.where(is_warming, 1.0 / self.num_batches.clamp(min=1), 1.0 - self.decay)
+            * has_tokens
+        )
         self.running_square.lerp_(square.to(self.running_square), share.to(self.running_square))
         return (used + self.epsilon).sqrt()
+
+
+class Power(NormKind):
+    """Power normalisation: divides by running root mean squares of features over tokens."""
+
+    kind: Literal["power"] = "power"
+    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
+    decay: float = Field(default=0.9, gt=0, lt=1)
+    """How much of the running statistics a batch leaves."""
+    warmup: int = Field(default=4000, ge=0, le=10**12)
+    """Batches in which the batch's own statistics are used."""
+
+    title: ClassVar[Words] = ("power norm", "幂归一化")
+    summary: ClassVar[Words] = (
+        "Each feature divided by its running root mean square over tokens.",
+        "每个特征除以其在词元上的滑动均方根。",
+    )
+    paper: ClassVar[str] = (
+        "Shen et al. 2020, PowerNorm: Rethinking Batch Normalization in Transformers"
+    )
+    formula: ClassVar[str] = "x / ψ · gain + shift"
+    counts_tokens: ClassVar[bool] = True
+
+    def build(self, *, dim: int) -> nn.Module:
+        return PowerNorm(dim, epsilon=self.epsilon, decay=self.decay, warmup=self.warmup)

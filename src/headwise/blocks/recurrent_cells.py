@@ -1,18 +1,21 @@
-"""Recurrent layers: a state is carried from word to word, and each word changes it. The plain cell overwrites it; gates let a cell
-keep what it knows (LSTM's line c, GRU's h) over many words, because what is added to is not multiplied away.
+"""Recurrent layers: a state is carried from word to word, and each word changes it.
 
-    RNN    h' = tanh(W x + b + U h + d)                                                             Elman 1990
+The plain cell overwrites its state. The gates of LSTM and GRU let a cell keep parts of its state
+(c, h) over many words, because new information is added to it instead of multiplying it.
+
+    RNN    h' = tanh(W x + b + U h + d)          Elman 1990
     LSTM   i, f, o = σ(W x + b + U h + d) each with its own rows;   g = tanh(W x + b + U h + d)
-           c' = f ⊙ c + i ⊙ g         h' = o ⊙ tanh(c')                                             Hochreiter & Schmidhuber 1997
+           c' = f ⊙ c + i ⊙ g         h' = o ⊙ tanh(c')          Hochreiter & Schmidhuber 1997
     GRU    r, z = σ(W x + b + U h + d);   n = tanh(W x + b + r ⊙ (U h + d))
-           h' = (1 - z) ⊙ n + z ⊙ h                                                                 Cho et al. 2014
+           h' = (1 - z) ⊙ n + z ⊙ h          Cho et al. 2014
 
-W x of all times is one product; only U h has to wait for the word before. The equations stand below (`written_out=True`, and
-`step` for one word); the fast path is torch's fused loop over the same weights, whose rows are ordered i f g o (LSTM) and r z n (GRU).
-A sentence of a padded batch ends at its length: what comes after is zeros, and its state is the one after its last word.
+W x of all times is one product; only U h has to wait for the word before. The equations stand below
+(`written_out=True`, and `step` for one word); the fast path is torch's fused loop over the same
+weights, whose rows are ordered i f g o (LSTM) and r z n (GRU). A sentence of a padded batch ends at
+its length: what comes after is zeros, and its state is the one after its last word.
 
-Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with copied weights, outputs and gradients, several layers, both directions, and
-padded = one by one.
+Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with copied weights, outputs and gradients,
+several layers, both directions, and padded = one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +27,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from headwise.blocks.dropout import drop
+from headwise.initialization import InitialWeights, initial_recurrent
 
 CellKind = Literal["rnn", "lstm", "gru"]
 State = tuple[Tensor, ...]
@@ -31,20 +35,26 @@ State = tuple[Tensor, ...]
 Cell = Callable[[Tensor, State, Tensor, Tensor], State]
 
 
-def rnn_cell(given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor) -> State:
+def rnn_cell(
+    given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor
+) -> State:
     """`given` is W x + b; U and d follow."""
     (h,) = state
     return (torch.tanh(given + nn.functional.linear(h, weight, bias)),)
 
 
-def lstm_cell(given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor) -> State:
+def lstm_cell(
+    given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor
+) -> State:
     h, c = state
     i, f, g, o = (given + nn.functional.linear(h, weight, bias)).chunk(4, dim=-1)
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(c), c
 
 
-def gru_cell(given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor) -> State:
+def gru_cell(
+    given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor
+) -> State:
     (h,) = state
     given_r, given_z, given_n = given.chunk(3, dim=-1)
     held_r, held_z, held_n = nn.functional.linear(h, weight, bias).chunk(3, dim=-1)
@@ -56,21 +66,31 @@ def gru_cell(given: Float[Tensor, "batch gates"], state: State, weight: Tensor, 
 CELLS: dict[CellKind, Cell] = {"rnn": rnn_cell, "lstm": lstm_cell, "gru": gru_cell}
 FUSED: dict[CellKind, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 
-LOOPS: dict[CellKind, Callable[..., Any]] = {"rnn": torch.rnn_tanh, "lstm": torch.lstm, "gru": torch.gru}
+LOOPS: dict[CellKind, Callable[..., Any]] = {
+    "rnn": torch.rnn_tanh,
+    "lstm": torch.lstm,
+    "gru": torch.gru,
+}
 
 
 class RecurrentLayer(nn.Module):
-    """One layer, read from left to right; `weights` is torch's own layer, so that its weights lie as cuDNN wants them."""
+    """One layer, read from left to right; `weights` is torch's own layer, so that its weights lie
+    as cuDNN wants them."""
 
     def __init__(self, kind: CellKind, input_dim: int, dim: int) -> None:
         super().__init__()
         self.kind, self.dim = kind, dim
         self.weights = FUSED[kind](input_dim, dim, batch_first=True)
 
+    def initial_weights(self) -> InitialWeights:
+        return initial_recurrent(self.weights)
+
     def start(self, num_rows: int) -> State:
         """Zeros: nothing has been read."""
         like = self.parts()[0]
-        return tuple(like.new_zeros(num_rows, self.dim) for _ in range(2 if self.kind == "lstm" else 1))
+        return tuple(
+            like.new_zeros(num_rows, self.dim) for _ in range(2 if self.kind == "lstm" else 1)
+        )
 
     def forward(
         self,
@@ -81,7 +101,8 @@ class RecurrentLayer(nn.Module):
         recurrent_weight: Tensor | None = None,
         written_out: bool = False,
     ) -> tuple[Float[Tensor, "batch time dim"], State]:
-        """Outputs at every word, and the state after the last; `recurrent_weight` stands in for U (some of it dropped)."""
+        """Outputs at every word, and the state after the last; `recurrent_weight` stands in for U
+        (some of it dropped)."""
         state = self.start(x.shape[0]) if state is None else state
         weights = self.parts(recurrent_weight)
         if written_out:
@@ -90,7 +111,13 @@ class RecurrentLayer(nn.Module):
         if self.kind != "lstm":
             held = held[0]
         run = LOOPS[self.kind]
-        form = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": self.training, "bidirectional": False}
+        form = {
+            "has_biases": True,
+            "num_layers": 1,
+            "dropout": 0.0,
+            "train": self.training,
+            "bidirectional": False,
+        }
         if lengths is None:
             outputs, *after = run(x, held, weights, batch_first=True, **form)
             return outputs, tuple(part[0] for part in after)
@@ -98,17 +125,29 @@ class RecurrentLayer(nn.Module):
         order, back = packed.sorted_indices, packed.unsorted_indices
         held = tuple(part[:, order] for part in held) if isinstance(held, tuple) else held[:, order]
         data, *after = run(packed.data, packed.batch_sizes, held, weights, **form)
-        outputs, _ = pad_packed_sequence(packed._replace(data=data), batch_first=True, total_length=x.shape[1])
+        outputs, _ = pad_packed_sequence(
+            packed._replace(data=data), batch_first=True, total_length=x.shape[1]
+        )
         return outputs, tuple(part[0, back] for part in after)
 
-    def step(self, x: Float[Tensor, "batch input_dim"], state: State, recurrent_weight: Tensor | None = None) -> State:
+    def step(
+        self,
+        x: Float[Tensor, "batch input_dim"],
+        state: State,
+        recurrent_weight: Tensor | None = None,
+    ) -> State:
         """One more word by the equations; the first part of the state is the output."""
         input_weight, weight, input_bias, bias = self.parts(recurrent_weight)
-        return CELLS[self.kind](nn.functional.linear(x, input_weight, input_bias), state, weight, bias)
+        return CELLS[self.kind](
+            nn.functional.linear(x, input_weight, input_bias), state, weight, bias
+        )
 
     def parts(self, recurrent_weight: Tensor | None = None) -> list[Tensor]:
         """W, U, b, d in torch's order."""
-        held = [getattr(self.weights, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+        held = [
+            getattr(self.weights, f"{name}_l0")
+            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        ]
         return held if recurrent_weight is None else [held[0], recurrent_weight, *held[2:]]
 
     def _write_out(
@@ -124,15 +163,19 @@ class RecurrentLayer(nn.Module):
                 outputs.append(state[0])
             else:
                 goes_on = (time < lengths)[:, None]
-                state = tuple(torch.where(goes_on, new, old) for new, old in zip(after, state, strict=True))
+                state = tuple(
+                    torch.where(goes_on, new, old) for new, old in zip(after, state, strict=True)
+                )
                 outputs.append(state[0] * goes_on)
         return torch.stack(outputs, dim=1), state
 
 
 class RecurrentStack(nn.Module):
-    """Layers on each other; dropout on what goes from layer to layer, never from word to word (Zaremba et al. 2014).
+    """Layers on each other; dropout on what goes from layer to layer, never from word to word
+    (Zaremba et al. 2014).
 
-    `locked`: the same places are dropped at every word. `recurrent_rate`: of the weights U, one choice for the whole sentence.
+    `locked`: the same places are dropped at every word. `recurrent_rate`: of the weights U, one
+    choice for the whole sentence.
     """
 
     def __init__(
@@ -169,13 +212,16 @@ class RecurrentStack(nn.Module):
         lengths: Int[Tensor, " batch"] | None = None,
         written_out: bool = False,
     ) -> tuple[Float[Tensor, "batch time dim"], list[State]]:
-        """The top layer's outputs and every layer's last state; `reverse` stacks read each sentence from its end."""
+        """The top layer's outputs and every layer's last state; `reverse` stacks read each sentence
+        from its end."""
         if self.reverse:
             x = turn_around(x, lengths)
         after = []
         for number, layer in enumerate(self.layers):
             if number > 0:
-                x = drop(x, self.dropout_rate, training=self.training, shared=1 if self.locked else None)
+                x = drop(
+                    x, self.dropout_rate, training=self.training, shared=1 if self.locked else None
+                )
             x, state = layer(
                 x,
                 None if states is None else states[number],
@@ -191,7 +237,9 @@ class RecurrentStack(nn.Module):
             return None
         return drop(layer.parts()[1], self.recurrent_rate, training=True)
 
-    def step(self, x: Float[Tensor, "batch input_dim"], states: Sequence[State]) -> tuple[Tensor, list[State]]:
+    def step(
+        self, x: Float[Tensor, "batch input_dim"], states: Sequence[State]
+    ) -> tuple[Tensor, list[State]]:
         """One more word through all layers."""
         after = []
         for number, (layer, state) in enumerate(zip(self.layers, states, strict=True)):
@@ -204,7 +252,8 @@ class RecurrentStack(nn.Module):
 def turn_around(
     x: Float[Tensor, "batch time dim"], lengths: Int[Tensor, " batch"] | None
 ) -> Float[Tensor, "batch time dim"]:
-    """Each sentence from its end to its beginning; filling stays at the end. Doing it twice changes nothing."""
+    """Each sentence from its end to its beginning; padding stays at the end. Doing it twice changes
+    nothing."""
     if lengths is None:
         return x.flip(1)
     time = torch.arange(x.shape[1], device=x.device)

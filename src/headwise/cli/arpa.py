@@ -12,13 +12,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "arpa",
         help=say("write an n-gram model as an ARPA file", "把 n 元语法模型写成 ARPA 文件"),
         description=say(
-            "The same as `headwise export MODEL FILE.arpa`. ARPA is the text form of n-gram models that KenLM and SRILM read. The other way needs no command: score and "
-            "predict take an ARPA file as --model.\n\n"
-            "  headwise arpa runs/ptb ptb.arpa.gz\n"
-            "  headwise score --model ptb.arpa.gz 'the company said'",
-            "与 `headwise export MODEL FILE.arpa` 相同。ARPA 是 n 元语法模型的文本形式，KenLM 与 SRILM 都能读取。反方向无需命令：score 与 predict 的 --model 可直接给 ARPA 文件。\n\n"
-            "  headwise arpa runs/ptb ptb.arpa.gz\n"
-            "  headwise score --model ptb.arpa.gz 'the company said'",
+            "The same as `headwise export MODEL FILE.arpa`. ARPA is the text form of n-gram "
+            "models that KenLM and SRILM read. The other way needs no command: score and predict "
+            "take an ARPA file as --model.\n\n  headwise arpa runs/ptb ptb.arpa.gz\n  headwise "
+            "score --model ptb.arpa.gz 'the company said'",
+            "与 `headwise export MODEL FILE.arpa` 相同。ARPA 是 n 元语法模型的文本形式，KenLM 与 "
+            "SRILM 都能读取。反方向无需命令：score 与 predict 的 --model 可直接给 ARPA 文件。"
+            "\n\n  headwise arpa runs/ptb ptb.arpa.gz\n  headwise score --model ptb.arpa.gz 'the "
+            "company said'",
         ),
     )
     parser.add_argument(
@@ -31,7 +32,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "output",
         type=NewOutput,
         metavar="FILE",
-        help=say("e.g. model.arpa, model.arpa.gz or model.arpa.xz", "例如 model.arpa、model.arpa.gz 或 model.arpa.xz"),
+        help=say(
+            "e.g. model.arpa, model.arpa.gz or model.arpa.xz",
+            "例如 model.arpa、model.arpa.gz 或 model.arpa.xz",
+        ),
     )
 
 
@@ -44,7 +48,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.exporting import export_arpa
+    from headwise.exporting.export import export_arpa
 
     path = export_arpa(arguments.model, arguments.output)
     sys.stdout.write(f"{path}\n")

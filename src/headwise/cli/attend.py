@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from headwise.explorer.number_tables import NumberTable
     from headwise.explorer.worked import WorkedAttention
 
-SCORES = ("dot", "scaled_dot", "additive", "concat", "bilinear", "general", "cosine", "location", "gaussian")
-WEIGHTS = ("softmax", "sparsemax", "entmax", "hard")
 EXAMPLES = ("waist", "two-column")
 
 
@@ -34,22 +32,29 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "attend",
         help=say("attention step by step, for numbers you give", "用给定的数逐步演算注意力"),
         description=say(
-            "Attention asks three things of keys, values and queries: how alike is a query to each key (scores), what share does each key get "
-            "(weights), and what do the values make by these shares (outputs). All numbers of the three steps are printed.\n\n"
-            "Numbers stand behind an option with commas between them and `;` between rows, or in a small CSV file with a row a line. "
-            "51,56,58 is three keys of one number; 51,70; is one key of two.\n\n"
-            f"{shown}\n\n"
-            "Scores: dot q·k, scaled_dot q·k/√dim, additive w_v·tanh(W_q q + W_k k), concat v·tanh(W[q;k]), bilinear q·Wk (Luong's "
-            "general), cosine, location (W q)_j, gaussian −|q−k|²/2. Those with W need parameters: give them with --parameter; else those of additive, concat "
-            "and location are drawn from --seed, and bilinear starts as 1/√dim on the diagonal, which is scaled_dot. Further settings are key=value: score.width=2, score.scale=5, score.hidden=3; a window over the keys is window.kind=local_m or local_p (Luong), window.half_width=1, with W_p and v_p for the place that local_p predicts.",
-            "注意力对键、值、查询做三件事：查询与每个键有多像（分数），每个键分得多少（权重），值按权重合成什么（输出）。"
-            "三步中的所有数都会打印出来。\n\n"
-            "数写在选项之后，以逗号分隔，行与行以 `;` 分隔；也可放在小 CSV 文件中，一行一条。51,56,58 是三个一维的键；51,70; 是一个二维的键。\n\n"
-            f"{shown}\n\n"
-            "打分：dot q·k，scaled_dot q·k/√dim，additive w_v·tanh(W_q q + W_k k)，concat v·tanh(W[q;k])，bilinear q·Wk（Luong 称 "
-            "general），cosine，location (W q)_j，gaussian −|q−k|²/2。带 W 的需要参数：用 --parameter 给出；否则 additive、concat、location "
-            "由 --seed 抽取，bilinear 起初是对角线上的 1/√dim，即 scaled_dot。"
-            "其他设置写成 键=值：score.width=2、score.scale=5、score.hidden=3；键上的窗口为 window.kind=local_m 或 local_p（Luong），window.half_width=1，local_p 所预测的位置由 W_p 与 v_p 决定。",
+            "Attention asks three things of keys, values and queries: how alike is a query to "
+            "each key (scores), what share does each key get (weights), and what do the values "
+            "make by these shares (outputs). All numbers of the three steps are "
+            "printed.\n\nNumbers stand behind an option with commas between them and `;` between "
+            "rows, or in a small CSV file with a row a line. 51,56,58 is three keys of one "
+            f"number; 51,70; is one key of two.\n\n{shown}\n\nScores: dot q·k, scaled_dot "
+            "q·k/√dim, additive w_v·tanh(W_q q + W_k k), concat v·tanh(W[q;k]), bilinear q·Wk "
+            "(Luong's general), cosine, location (W q)_j, gaussian −|q−k|²/2. Those with W need "
+            "parameters: give them with --parameter; else those of additive, concat and location "
+            "are drawn from --seed, and bilinear starts as 1/√dim on the diagonal, which is "
+            "scaled_dot. Further settings are key=value: score.width=2, score.scale=5, "
+            "score.hidden=3; a window over the keys is window.kind=local_m or local_p (Luong), "
+            "window.half_width=1, with W_p and v_p for the place that local_p predicts.",
+            "注意力对键、值、查询做三件事：查询与每个键有多像（分数），每个键分得多少（权重），"
+            "值按权重合成什么（输出）。三步中的所有数都会打印出来。\n\n数写在选项之后，"
+            "以逗号分隔，行与行以 `;` 分隔；也可放在小 CSV 文件中，一行一条。51,56,58 "
+            f"是三个一维的键；51,70; 是一个二维的键。\n\n{shown}\n\n打分：dot q·k，scaled_dot "
+            "q·k/√dim，additive w_v·tanh(W_q q + W_k k)，concat v·tanh(W[q;k])，bilinear "
+            "q·Wk（Luong 称 general），cosine，location (W q)_j，gaussian −|q−k|²/2。带 W "
+            "的需要参数：用 --parameter 给出；否则 additive、concat、location 由 --seed 抽取，"
+            "bilinear 起初是对角线上的 1/√dim，即 scaled_dot。其他设置写成 键=值：score.width=2、"
+            "score.scale=5、score.hidden=3；键上的窗口为 window.kind=local_m 或 "
+            "local_p（Luong），window.half_width=1，local_p 所预测的位置由 W_p 与 v_p 决定。",
         ),
     )
     # "-1,2" is a table of numbers and no option.
@@ -61,9 +66,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="key=value",
         help=say("a setting of the score or the weights", "打分或权重的一项设置"),
     )
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
     parser.add_argument(
-        "--plot", metavar="FILE", type=OutputFile, help=say("also draw it (.png or .svg)", "同时画图（.png 或 .svg）")
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        type=OutputFile,
+        help=say("also draw it (.png or .svg)", "同时画图（.png 或 .svg）"),
     )
 
 
@@ -83,19 +93,28 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
         help=say("what is compared with; or a CSV file", "被比较的键；或 CSV 文件"),
     )
     parser.add_argument(
-        "--values", type=Input, metavar="NUMBERS", help=say("what is mixed, one for each key", "被混合的值，每个键一个")
+        "--values",
+        type=Input,
+        metavar="NUMBERS",
+        help=say("what is mixed, one for each key", "被混合的值，每个键一个"),
     )
-    parser.add_argument("--queries", type=Input, metavar="NUMBERS", help=say("what asks", "提问的查询"))
+    parser.add_argument(
+        "--queries", type=Input, metavar="NUMBERS", help=say("what asks", "提问的查询")
+    )
     parser.add_argument(
         "--score",
-        choices=SCORES,
+        metavar="KIND",
         help=say(
             "how a query and a key are compared (default: scaled_dot; an example's own)",
             "查询与键如何比较（默认 scaled_dot；例子用自己的）",
         ),
     )
     parser.add_argument(
-        "--weights", choices=WEIGHTS, default="softmax", help=say("how scores become weights", "分数如何变成权重")
+        "--weights",
+        metavar="KIND",
+        help=say(
+            "how scores become weights (default: softmax)", "分数如何变成权重（默认 softmax）"
+        ),
     )
     parser.add_argument(
         "--parameter",
@@ -154,20 +173,26 @@ def _work(arguments: argparse.Namespace) -> "WorkedAttention":
     from headwise.explorer.worked import choose_settings, work_out
 
     example = None if arguments.example is None else WORKED[arguments.example]
-    score = arguments.score or (example.score if example else "scaled_dot")
+    score = arguments.score or (example.score if example else None)
     keys, values, queries = arrange(
         *(
             _table(arguments, name, None if example is None else getattr(example, name))
             for name in ("keys", "values", "queries")
         )
     )
-    parameters = dict(example.parameters.get(score, {})) if example else {}
+    parameters = dict(example.parameters.get(score or example.score, {})) if example else {}
     parameters |= _parameters(arguments.parameter)
-    settings = choose_settings(score, arguments.weights, arguments.overrides, num_keys=len(keys), parameters=parameters)
-    return work_out(keys, values, queries, settings=settings, parameters=parameters, seed=arguments.seed)
+    settings = choose_settings(
+        score, arguments.weights, arguments.overrides, num_keys=len(keys), parameters=parameters
+    )
+    return work_out(
+        keys, values, queries, settings=settings, parameters=parameters, seed=arguments.seed
+    )
 
 
-def _table(arguments: argparse.Namespace, name: str, default: "NumberTable | None") -> "NumberTable":
+def _table(
+    arguments: argparse.Namespace, name: str, default: "NumberTable | None"
+) -> "NumberTable":
     from headwise.explorer.number_tables import read_numbers
 
     text = getattr(arguments, name)
@@ -194,7 +219,8 @@ def _parameters(given: list[str]) -> "dict[str, NumberTable]":
         name, equals, numbers = text.partition("=")
         if not equals:
             raise UsageError(
-                f"--parameter {text!r} is not NAME=NUMBERS; write for example W_q=1,0;0,1 (in quotes)",
+                f"--parameter {text!r} is not NAME=NUMBERS; write for example W_q=1,0;0,1 (in "
+                "quotes)",
                 f"--parameter {text!r} 不是 名称=数；请写成例如 W_q=1,0;0,1（加引号）",
             )
         tables[name] = read_numbers(numbers, name=f"--parameter {name}")

@@ -1,5 +1,5 @@
-"""`headwise compare`: ways of training side by side at the same budget; `compare attention`: all kernels by length; `compare
-lineage`: language models from n-grams to GPT on one text."""
+"""`headwise compare`: ways of training side by side at the same budget; `compare attention`: all
+kernels by length; `compare lineage`: language models from n-grams to GPT on one text."""
 
 import argparse
 import json
@@ -16,35 +16,44 @@ from headwise.language import say
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "compare",
-        help=say("train variants side by side and test the difference", "并排训练多个变体并检验差异"),
+        help=say(
+            "train variants side by side and test the difference", "并排训练多个变体并检验差异"
+        ),
         description=say(
-            "Train recipes, or alternatives of a value, with the same budget, data and seeds, and write one table: quality with "
-            "confidence intervals, parameters, time per step, memory, speed. Translators, taggers and classifiers. Stop whenever you like: the same "
-            "command goes on.\n\n"
-            "  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory runs/norms\n"
-            "  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n"
-            "  headwise compare base my.yaml training.steps=20000 --directory runs/two\n"
-            "  headwise compare ud-ewt-tags model.kind=word,window,encoder model.letters=0 --directory runs/rungs\n\n"
-            "What all runs would refuse is said before any begins; runs with the same data and text prepare it once.\n\n"
-            "`headwise compare attention` measures every attention kernel at growing lengths: time, memory, distance from exact attention "
-            "(all of them up to 4,096 tokens: 6 minutes on two busy CPU cores):\n\n"
-            "  headwise compare attention --directory runs/attention --lengths 512,1024,2048\n\n"
-            "`headwise compare lineage` trains language models from n-grams to GPT on one text and asks them the same questions:\n\n"
-            "  headwise compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog the sees cat' --beginning 'the dog'\n"
-            "  headwise compare lineage --directory runs/ptb data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
-            "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、参数、每步用时、内存、速度。可用于翻译、标注与分类。"
-            "可随时停止：同一条命令会接着做。\n\n"
-            "  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory runs/norms\n"
-            "  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n"
-            "  headwise compare base my.yaml training.steps=20000 --directory runs/two\n"
-            "  headwise compare ud-ewt-tags model.kind=word,window,encoder model.letters=0 --directory runs/rungs\n\n"
-            "所有运行都会拒绝的问题在开始之前就说明；数据与文本设置相同的运行只准备一次数据。\n\n"
-            "`headwise compare attention` 在逐渐增大的长度上测量每种注意力内核：用时、内存、与精确注意力的距离"
-            "（全部测到 4,096 词元：在两个繁忙的 CPU 核心上用了 6 分钟）：\n\n"
-            "  headwise compare attention --directory runs/attention --lengths 512,1024,2048\n\n"
-            "`headwise compare lineage` 在同一份文本上训练从 n 元语法到 GPT 的语言模型，并问同样的问题：\n\n"
-            "  headwise compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog the sees cat' --beginning 'the dog'\n"
-            "  headwise compare lineage --directory runs/ptb data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
+            "Train recipes, or alternatives of a value, with the same budget, data and seeds, and "
+            "write one table: quality with confidence intervals, parameters, time per step, "
+            "memory, speed. Translators, taggers and classifiers. Stop whenever you like: the "
+            "same command goes on.\n\n  headwise compare pocket model.norm.kind=layer,rms --seeds "
+            "1,2,3 --directory runs/norms\n  headwise compare pocket "
+            "'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n  "
+            "headwise compare base my.yaml training.steps=20000 --directory runs/two\n  headwise "
+            "compare ud-ewt-tags model.kind=word,window,encoder model.letters=0 --directory "
+            "runs/rungs\n\nWhat all runs would refuse is said before any begins; runs with the "
+            "same data and text prepare it once.\n\n`headwise compare attention` measures every "
+            "attention kernel at growing lengths: time, memory, distance from exact attention "
+            "(all of them up to 4,096 tokens: 6 minutes on two busy CPU cores):\n\n  headwise "
+            "compare attention --directory runs/attention --lengths 512,1024,2048\n\n`headwise "
+            "compare lineage` trains language models from n-grams to GPT on one text and asks "
+            "them the same questions:\n\n  headwise compare lineage --directory runs/lineage "
+            "--sentences 'the dog sees the cat' 'the dog the sees cat' --beginning 'the dog'\n  "
+            "headwise compare lineage --directory runs/ptb data.train=known:ptb/train "
+            "data.valid=known:ptb/valid data.test=known:ptb/test",
+            "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、"
+            "参数、每步用时、内存、速度。可用于翻译、标注与分类。可随时停止：同一条命令会接着做。"
+            "\n\n  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory "
+            "runs/norms\n  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: "
+            "full}' --directory runs/kernels\n  headwise compare base my.yaml "
+            "training.steps=20000 --directory runs/two\n  headwise compare ud-ewt-tags "
+            "model.kind=word,window,encoder model.letters=0 --directory "
+            "runs/rungs\n\n所有运行都会拒绝的问题在开始之前就说明；"
+            "数据与文本设置相同的运行只准备一次数据。\n\n`headwise compare attention` "
+            "在逐渐增大的长度上测量每种注意力内核：用时、内存、与精确注意力的距离（全部测到 4,096 "
+            "词元：在两个繁忙的 CPU 核心上用了 6 分钟）：\n\n  headwise compare attention "
+            "--directory runs/attention --lengths 512,1024,2048\n\n`headwise compare lineage` "
+            "在同一份文本上训练从 n 元语法到 GPT 的语言模型，并问同样的问题：\n\n  headwise "
+            "compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog "
+            "the sees cat' --beginning 'the dog'\n  headwise compare lineage --directory runs/ptb "
+            "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
         ),
     )
     parser.add_argument(
@@ -65,34 +74,59 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("where the runs, the table and the pictures go", "存放各次运行、表格与图片"),
     )
     parser.add_argument(
-        "--seeds", metavar="1,2,3", help=say("train each variant with each of these", "每个变体分别用这些种子训练")
+        "--seeds",
+        metavar="1,2,3",
+        help=say("train each variant with each of these", "每个变体分别用这些种子训练"),
     )
     parser.add_argument(
-        "--jobs", type=positive, default=1, metavar="N", help=say("runs at the same time", "同时进行的运行数")
+        "--jobs",
+        type=positive,
+        default=1,
+        metavar="N",
+        help=say("runs at the same time", "同时进行的运行数"),
     )
-    parser.add_argument("--json", action="store_true", help=say("print the table as JSON", "以 JSON 输出表格"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("print the table as JSON", "以 JSON 输出表格")
+    )
     _add_attention(parser)
     _add_lineage(parser)
 
 
 def _add_attention(parser: argparse.ArgumentParser) -> None:
     """Options of `compare attention`; recipes say these things themselves."""
-    group = parser.add_argument_group(say("only with `compare attention`", "仅用于 `compare attention`"))
+    group = parser.add_argument_group(
+        say("only with `compare attention`", "仅用于 `compare attention`")
+    )
     group.add_argument(
-        "--kinds", metavar="A,B", help=say("kernels to measure (default: all)", "要测量的内核（默认：全部）")
+        "--kinds",
+        metavar="A,B",
+        help=say("kernels to measure (default: all)", "要测量的内核（默认：全部）"),
     )
     group.add_argument("--lengths", metavar="512,1024", help=say("of the sequence", "序列长度"))
     group.add_argument(
-        "--heads", type=positive, metavar="N", help=say("attention heads (default: 8)", "注意力头数（默认 8）")
+        "--heads",
+        type=positive,
+        metavar="N",
+        help=say("attention heads (default: 8)", "注意力头数（默认 8）"),
     )
     group.add_argument(
-        "--head-dim", type=positive, metavar="N", help=say("width of a head (default: 64)", "每个头的宽度（默认 64）")
+        "--head-dim",
+        type=positive,
+        metavar="N",
+        help=say("width of a head (default: 64)", "每个头的宽度（默认 64）"),
     )
     group.add_argument(
-        "--batch", type=positive, metavar="N", help=say("sequences at once (default: 1)", "一次的序列数（默认 1）")
+        "--batch",
+        type=positive,
+        metavar="N",
+        help=say("sequences at once (default: 1)", "一次的序列数（默认 1）"),
     )
     group.add_argument("--causal", action="store_true", help=say("look back only", "只看前文"))
-    group.add_argument("--device", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda"))
+    group.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        help=say("auto, cpu or cuda", "auto、cpu 或 cuda"),
+    )
     group.add_argument(
         "--precision",
         choices=("auto", "fp32", "bf16"),
@@ -101,26 +135,35 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--compile",
         choices=("auto", "on", "off"),
-        help=say("torch.compile the kernel; auto: on a GPU", "用 torch.compile 编译内核；auto：仅在 GPU 上"),
+        help=say(
+            "torch.compile the kernel; auto: on a GPU",
+            "用 torch.compile 编译内核；auto：仅在 GPU 上",
+        ),
     )
 
 
 def _add_lineage(parser: argparse.ArgumentParser) -> None:
     """Options of `compare lineage`: what every model is asked."""
-    group = parser.add_argument_group(say("only with `compare lineage`", "仅用于 `compare lineage`"))
+    group = parser.add_argument_group(
+        say("only with `compare lineage`", "仅用于 `compare lineage`")
+    )
     group.add_argument(
         "--sentences",
         nargs=2,
         metavar=("NATURAL", "ODD"),
         help=say(
-            "which is more natural? (default: a test line, and the same with two neighbours exchanged)",
+            "which is more natural? (default: a test line, and the same with two neighbours "
+            "exchanged)",
             "哪句更自然？（默认：一行测试文本，及交换其中两个相邻词后的句子）",
         ),
     )
     group.add_argument(
         "--beginning",
         metavar="TEXT",
-        help=say("which word comes next? (default: after half of that line)", "下一个词是什么？（默认：该行的前半）"),
+        help=say(
+            "which word comes next? (default: after half of that line)",
+            "下一个词是什么？（默认：该行的前半）",
+        ),
     )
 
 
@@ -132,11 +175,23 @@ class Compared(RecipeName):
 
 
 LINEAGE_OPTIONS = ("sentences", "beginning")
-ATTENTION_OPTIONS = ("kinds", "lengths", "heads", "head_dim", "batch", "causal", "device", "precision", "compile")
+ATTENTION_OPTIONS = (
+    "kinds",
+    "lengths",
+    "heads",
+    "head_dim",
+    "batch",
+    "causal",
+    "device",
+    "precision",
+    "compile",
+)
 
 
 def check(arguments: argparse.Namespace) -> None:
-    is_lineage, is_attention = (arguments.overrides[:1] == [word] for word in ("lineage", "attention"))
+    is_lineage, is_attention = (
+        arguments.overrides[:1] == [word] for word in ("lineage", "attention")
+    )
     asked = [name for name in LINEAGE_OPTIONS if getattr(arguments, name) is not None]
     if asked and not is_lineage:
         raise UsageError(
@@ -147,8 +202,10 @@ def check(arguments: argparse.Namespace) -> None:
     if given and not is_attention:
         option = f"--{given[0].replace('_', '-')}"
         raise UsageError(
-            f"{option} belongs to `headwise compare attention`; a recipe says it as key.path=value (training.device=cuda)",
-            f"{option} 属于 `headwise compare attention`；配方用 键.路径=值 表示（training.device=cuda）",
+            f"{option} belongs to `headwise compare attention`; a recipe says it as "
+            "key.path=value (training.device=cuda)",
+            f"{option} 属于 `headwise compare attention`；配方用 键.路径=值 "
+            "表示（training.device=cuda）",
         )
     if is_lineage and (arguments.seeds or arguments.jobs != 1):
         raise UsageError(
@@ -157,8 +214,10 @@ def check(arguments: argparse.Namespace) -> None:
         )
     if is_attention and (arguments.overrides[1:] or arguments.seeds or arguments.jobs != 1):
         raise UsageError(
-            "`compare attention` takes no recipe, seeds or jobs; it measures kernels: --kinds, --lengths, --device",
-            "`compare attention` 不接受配方、种子或并行数；它测量的是内核：--kinds、--lengths、--device",
+            "`compare attention` takes no recipe, seeds or jobs; it measures kernels: --kinds, "
+            "--lengths, --device",
+            "`compare attention` 不接受配方、种子或并行数；它测量的是内核：--kinds、--lengths、"
+            "--device",
         )
     for option in ("seeds", "lengths"):
         if getattr(arguments, option) is not None:
@@ -178,8 +237,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_lineage(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import TrainingDisplay
     from headwise.cli.tables import print_table
+    from headwise.comparing.lineage import compare_lineage
     from headwise.explorer.lineage_plots import draw_lineage
-    from headwise.tasks.lineage import compare_lineage
 
     with TrainingDisplay() as display:
         result = compare_lineage(
@@ -206,10 +265,10 @@ def _run_lineage(arguments: argparse.Namespace) -> int:
 def _run_attention(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import TrainingDisplay
     from headwise.cli.tables import print_table
+    from headwise.comparing.attention import LENGTHS, compare_attention
+    from headwise.comparing.attention_requests import choose_conditions, choose_kernels
+    from headwise.comparing.attention_table import remarks, tables
     from headwise.explorer.attention_plots import draw_attention_comparison
-    from headwise.tasks.attention_comparison import LENGTHS, compare_attention
-    from headwise.tasks.attention_requests import choose_conditions, choose_kernels
-    from headwise.tasks.attention_table import remarks, tables
 
     conditions = choose_conditions(
         device=arguments.device or "auto",
@@ -220,7 +279,11 @@ def _run_attention(arguments: argparse.Namespace) -> int:
         batch=arguments.batch or 1,
         causal=arguments.causal,
     )
-    lengths = read_numbers(arguments.lengths, "--lengths") if arguments.lengths else LENGTHS[conditions.device]
+    lengths = (
+        read_numbers(arguments.lengths, "--lengths")
+        if arguments.lengths
+        else LENGTHS[conditions.device]
+    )
     with TrainingDisplay() as display:
         result = compare_attention(
             choose_kernels(arguments.kinds),
@@ -247,8 +310,8 @@ def _run_attention(arguments: argparse.Namespace) -> int:
 def _run_recipes(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import TrainingDisplay
     from headwise.cli.tables import print_table
+    from headwise.comparing.recipes import compare
     from headwise.explorer.comparison_plots import draw_comparison
-    from headwise.tasks.comparison import compare
 
     with TrainingDisplay() as display:
         result = compare(
@@ -278,6 +341,7 @@ def read_numbers(text: str, option: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError as error:
         raise UsageError(
-            f"{option} {text} is not a list of whole numbers; write them with commas between: {option} 1,2,3",
+            f"{option} {text} is not a list of whole numbers; write them with commas between: "
+            f"{option} 1,2,3",
             f"{option} {text} 不是整数列表；请用逗号分隔：{option} 1,2,3",
         ) from error

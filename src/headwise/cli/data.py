@@ -14,15 +14,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "data",
         help=say("list, fetch and check known public corpora", "列出、获取并检查公开语料"),
         description=say(
-            "Known corpora are fetched from their publishers on your own network and checked by SHA-256, or taken from a local "
-            "mirror named by HEADWISE_DATA. Recipes use them as known:NAME/PATH.\n\n"
-            "  headwise data list\n"
-            "  headwise data fetch multi30k\n"
-            "  headwise train multi30k-en-de --run runs/multi30k",
-            "公开语料经你自己的网络从发布者获取并按 SHA-256 校验；或由 HEADWISE_DATA 指定的本地镜像提供。配方中写作 known:NAME/PATH。\n\n"
-            "  headwise data list\n"
-            "  headwise data fetch multi30k\n"
-            "  headwise train multi30k-en-de --run runs/multi30k",
+            "Known corpora are fetched from their publishers on your own network and checked by "
+            "SHA-256, or taken from a local mirror named by HEADWISE_DATA. Recipes use them as "
+            "known:NAME/PATH.\n\n  headwise data list\n  headwise data fetch multi30k\n  headwise "
+            "train multi30k-en-de --run runs/multi30k",
+            "公开语料经你自己的网络从发布者获取并按 SHA-256 校验；或由 HEADWISE_DATA "
+            "指定的本地镜像提供。配方中写作 known:NAME/PATH。\n\n  headwise data list\n  headwise "
+            "data fetch multi30k\n  headwise train multi30k-en-de --run runs/multi30k",
         ),
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar=say("ACTION", "操作"))
@@ -38,13 +36,20 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "names",
         nargs="+",
         metavar="NAME",
-        help=say("a corpus from `data list`, or one of its parts", "`data list` 中的语料名或其中一部分"),
+        help=say(
+            "a corpus from `data list`, or one of its parts", "`data list` 中的语料名或其中一部分"
+        ),
     )
     checking.add_argument(
-        "names", nargs="*", metavar="NAME", help=say("default: all that are here", "默认：本地已有的全部")
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=say("default: all that are here", "默认：本地已有的全部"),
     )
     for action in (listing, fetching, checking):
-        action.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+        action.add_argument(
+            "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -58,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(*, as_json: bool) -> int:
-    from headwise.data.known import data_directory, list_corpora
+    from headwise.data.known.corpora import data_directory, list_corpora
     from headwise.language import current_language
 
     entries: list[dict[str, Any]] = []
@@ -73,7 +78,9 @@ def _list(*, as_json: bool) -> int:
                 "licence": corpus.licence,
                 "bytes": size,
                 "here": here,
-                "parts": [f"known:{part}" for part in corpus.parts or [file.path for file in corpus.files]],
+                "parts": [
+                    f"known:{part}" for part in corpus.parts or [file.path for file in corpus.files]
+                ],
             }
         )
     if as_json:
@@ -107,7 +114,7 @@ def _list(*, as_json: bool) -> int:
 
 def _fetch(names: list[str], *, as_json: bool) -> int:
     from headwise.cli.display import TrainingDisplay
-    from headwise.data.known import fetch_corpus, find_corpus
+    from headwise.data.known.corpora import fetch_corpus, find_corpus
     from headwise.errors import DataError
 
     for name in names:
@@ -120,7 +127,9 @@ def _fetch(names: list[str], *, as_json: bool) -> int:
             except DataError as error:  # the others may be had nevertheless
                 failures.append(error)
     if as_json:
-        sys.stdout.write(json.dumps([str(path) for path in paths], ensure_ascii=False, indent=2) + "\n")
+        sys.stdout.write(
+            json.dumps([str(path) for path in paths], ensure_ascii=False, indent=2) + "\n"
+        )
     else:
         for path in paths:
             sys.stdout.write(f"{path}\n")
@@ -132,7 +141,7 @@ def _fetch(names: list[str], *, as_json: bool) -> int:
 
 
 def _check(names: list[str], *, as_json: bool) -> int:
-    from headwise.data.known import check_corpus, data_directory, list_corpora
+    from headwise.data.known.corpora import check_corpus, data_directory, list_corpora
 
     here = [corpus.name for corpus in list_corpora() if (data_directory() / corpus.name).is_dir()]
     states = [state for name in names or here for state in check_corpus(name)]
@@ -140,13 +149,25 @@ def _check(names: list[str], *, as_json: bool) -> int:
         entries = [{"file": str(state.path), "state": state.state} for state in states]
         sys.stdout.write(json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
     else:
-        words = {"right": say("right", "正确"), "missing": say("missing", "缺失"), "wrong": say("WRONG", "错误")}
+        words = {
+            "right": say("right", "正确"),
+            "missing": say("missing", "缺失"),
+            "wrong": say("WRONG", "错误"),
+        }
         for state in states:
             sys.stdout.write(f"{words[state.state]}\t{state.path}\n")
         if not states:
             text = f"nothing to check in {data_directory()}; fetch a corpus first: headwise data fetch multi30k"
             write_line(
-                say(text, f"{data_directory()} 中没有可检查的语料；请先获取：headwise data fetch multi30k"),
+                say(
+                    text,
+                    f"{data_directory()} 中没有可检查的语料；请先获取：headwise data fetch "
+                    "multi30k",
+                ),
                 sys.stderr,
             )
-    return 3 if any(state.state == "wrong" or (names and state.state == "missing") for state in states) else 0
+    return (
+        3
+        if any(state.state == "wrong" or (names and state.state == "missing") for state in states)
+        else 0
+    )

@@ -11,22 +11,27 @@ from headwise.language import say
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "demo",
-        help=say("train a small translator in three minutes and use it", "三分钟训练一个小翻译模型并使用它"),
+        help=say(
+            "train a small translator in three minutes and use it",
+            "三分钟训练一个小翻译模型并使用它",
+        ),
         description=say(
-            "Trains a small Transformer on the built-in pocket corpus (English, Chinese, German; no download), measures it on "
-            "sentences and combinations it never saw, translates, and draws what it attends to.\n\n"
-            "  headwise demo\n"
-            "  headwise demo --pair zh-en --run runs/demo-zh-en",
-            "在自带的袖珍语料（英、中、德，无需下载）上训练一个小 Transformer，在未见过的句子与组合上评测、翻译，并画出注意力。\n\n"
-            "  headwise demo\n"
-            "  headwise demo --pair zh-en --run runs/demo-zh-en",
+            "Trains a small Transformer on the built-in pocket corpus (English, Chinese, German; "
+            "no download), measures it on sentences and combinations it never saw, translates, "
+            "and draws what it attends to.\n\n  headwise demo\n  headwise demo --pair zh-en --run "
+            "runs/demo-zh-en",
+            "在自带的袖珍语料（英、中、德，无需下载）上训练一个小 Transformer，"
+            "在未见过的句子与组合上评测、翻译，并画出注意力。\n\n  headwise demo\n  headwise demo "
+            "--pair zh-en --run runs/demo-zh-en",
         ),
     )
     parser.add_argument(
         "--pair",
         default="en-de",
         metavar="en-de",
-        help=say("source and target: any two of en, zh, de", "源语言与目标语言：en、zh、de 任取两种"),
+        help=say(
+            "source and target: any two of en, zh, de", "源语言与目标语言：en、zh、de 任取两种"
+        ),
     )
     parser.add_argument(
         "--run",
@@ -38,20 +43,27 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help=say("train anew even if DIR holds a finished demo", "即使 DIR 中已有完成的演示也重新训练"),
+        help=say(
+            "train anew even if DIR holds a finished demo", "即使 DIR 中已有完成的演示也重新训练"
+        ),
     )
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=say("train a tenth as long: to see the course, not the quality", "只训练十分之一：看过程，不看质量"),
+        help=say(
+            "train a tenth as long: to see the course, not the quality",
+            "只训练十分之一：看过程，不看质量",
+        ),
     )
     parser.add_argument(
-        "--json", action="store_true", help=say("print the results as JSON, ask nothing", "以 JSON 输出结果，不提问")
+        "--json",
+        action="store_true",
+        help=say("print the results as JSON, ask nothing", "以 JSON 输出结果，不提问"),
     )
 
 
 def check(arguments: argparse.Namespace) -> None:
-    from headwise.pocket.pairs import split_pair
+    from headwise.pocket.language_pair import split_pair
 
     split_pair(arguments.pair)
 
@@ -64,7 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     with TrainingDisplay() as display:
         result = run_demo(
-            arguments.pair, run=arguments.run, fresh=arguments.fresh, quick=arguments.quick, events=display
+            arguments.pair,
+            run=arguments.run,
+            fresh=arguments.fresh,
+            quick=arguments.quick,
+            events=display,
         )
     if arguments.json:
         sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")

@@ -1,4 +1,6 @@
-"""What `headwise demo` tells at its end: scores with their scales, a dozen translations, pictures, and what to try next."""
+"""What `headwise demo` tells at its end: scores with their scales, a dozen translations, pictures,
+and what to try next.
+"""
 
 import shutil
 import sys
@@ -38,7 +40,11 @@ def print_demo(result: "DemoResult") -> None:
         for scores in (result.test, result.unseen)
     ]
     seconds = result.training["training_seconds"]
-    print_table(headings, rows, title=say(f"after {seconds:.0f} seconds of training", f"训练 {seconds:.0f} 秒之后"))
+    print_table(
+        headings,
+        rows,
+        title=say(f"after {seconds:.0f} seconds of training", f"训练 {seconds:.0f} 秒之后"),
+    )
     write_line(f"{_explain_pronouns(result)}\n{_explain_alignment(result)}\n")
     for shown in result.shown:
         mark = "✓" if shown.is_right else "✗"
@@ -55,16 +61,19 @@ def _explain_pronouns(result: "DemoResult") -> str:
     """What the last column means, and whether this pair tests pronouns at all."""
     source = result.translator.source_language
     meaning = say(
-        "Word for word: a pronoun gets the translation it has most often, and no other word is looked at.",
+        "Word for word: a pronoun gets the translation it has most often, and no other word is "
+        "looked at.",
         "逐词译：每个代词都取它最常见的译法，不看别的词。",
     )
     if result.test.pronouns_word_for_word < EASY or source == "de":
         return meaning
     pair = f"{source}-de"
     return meaning + say(
-        f" Between Chinese and English that is nearly all there is to it (它 it, 他 he, 她 she); what 它 or it stands for must be "
-        f"found when German is written (er, sie, es): --pair {pair}.",
-        f"中英之间这样几乎就够了（它 it，他 he，她 she）；译成德语（er、sie、es）才必须找出“它”指什么：--pair {pair}。",
+        " Between Chinese and English that is nearly all there is to it (它 it, 他 he, 她 she); "
+        "what 它 or it stands for must be found when German is written (er, sie, es): --pair "
+        f"{pair}.",
+        "中英之间这样几乎就够了（它 it，他 he，她 she）；译成德语（er、sie、es）"
+        f"才必须找出“它”指什么：--pair {pair}。",
     )
 
 
@@ -77,24 +86,38 @@ def _explain_alignment(result: "DemoResult") -> str:
         else say(f"head {best.head + 1}", f"第 {best.head + 1} 头")
     )
     return say(
-        f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder layer {best.layer + 1}, {head}). "
-        f"0 means that every link is right, 1 that none is. On these sentences, linking words by their position alone gives "
-        f"{scale.straight:.3f}; with one link for each word {scale.lowest:.3f} is the lowest possible.",
-        f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer + 1} 层，{head}）。"
-        f"0 表示全对，1 表示全错。在这些句子上，只按位置连线为 {scale.straight:.3f}；每词一条连线时最低可到 {scale.lowest:.3f}。",
+        f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder "
+        f"layer {best.layer + 1}, {head}). 0 means that every link is right, 1 that none is. On "
+        f"these sentences, linking words by their position alone gives {scale.straight:.3f}; with "
+        f"one link for each word {scale.lowest:.3f} is the lowest possible.",
+        f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer + 1} "
+        f"层，{head}）。0 表示全对，1 表示全错。在这些句子上，只按位置连线为 "
+        f"{scale.straight:.3f}；每词一条连线时最低可到 {scale.lowest:.3f}。",
     )
 
 
 def _print_next(result: "DemoResult") -> None:
     """What to try after the demo."""
-    model, pair = result.directory / "model", f"{result.translator.source_language}-{result.translator.target_language}"
+    model, pair = (
+        result.directory / "model",
+        f"{result.translator.source_language}-{result.translator.target_language}",
+    )
     other = {"en-de": "zh-en", "zh-en": "zh-de"}.get(pair, "en-de")
     languages = "" if pair == "en-de" else " data.source={} data.target={}".format(*pair.split("-"))
     nexts: tuple[tuple[str, str], ...] = (
-        (f"headwise explore {model}", say("watch it attend, search, decide", "观察它的注意力、搜索与决策过程")),
-        (f"headwise translate --model {model}", say("type sentences of your own", "输入自己的句子")),
+        (
+            f"headwise explore {model}",
+            say("watch it attend, search, decide", "观察它的注意力、搜索与决策过程"),
+        ),
+        (
+            f"headwise translate --model {model}",
+            say("type sentences of your own", "输入自己的句子"),
+        ),
         (f"headwise describe {model}", say("what it is made of", "看它由什么组成")),
-        (f"headwise demo --pair {other} --run runs/demo-{other}", say("another pair of languages", "换一对语言")),
+        (
+            f"headwise demo --pair {other} --run runs/demo-{other}",
+            say("another pair of languages", "换一对语言"),
+        ),
         (
             f"headwise train pocket --run runs/deeper{languages} model.encoder.layers=4",
             say("change one part, compare", "改一处，比一比"),
@@ -103,6 +126,12 @@ def _print_next(result: "DemoResult") -> None:
     )
     write_line(say("What to try next:", "接下来可以试试："))
     if shutil.which("headwise") is None:
-        nexts = (("source .venv/bin/activate", say("puts headwise on your path", "使 headwise 可直接调用")), *nexts)
+        nexts = (
+            (
+                "source .venv/bin/activate",
+                say("puts headwise on your path", "使 headwise 可直接调用"),
+            ),
+            *nexts,
+        )
     for command, purpose in nexts:
         sys.stdout.write(f"  {purpose}{say(':', '：')}\n    {command}\n")

@@ -12,7 +12,10 @@ from headwise.language import say
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "describe",
-        help=say("parameters, memory and FLOPs of a model, part by part", "逐部分列出模型的参数、内存与运算量"),
+        help=say(
+            "parameters, memory and FLOPs of a model, part by part",
+            "逐部分列出模型的参数、内存与运算量",
+        ),
         description=say(
             "MODEL is a bundle (runs/demo/model), a recipe file or a shipped recipe's name.\n\n"
             "  headwise describe runs/demo/model\n"
@@ -42,11 +45,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="N",
         help=say("tokens in a sentence, for the FLOPs", "计算运算量所用的句长"),
     )
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.inspection import describe_model
+    from headwise.inspecting.description import describe_model
 
     description = describe_model(arguments.model, arguments.overrides, length=arguments.length)
     if arguments.json:

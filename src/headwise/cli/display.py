@@ -1,7 +1,8 @@
 """What a person sees: live progress and tables by rich on a terminal, plain lines elsewhere.
 
-Results are written to standard output, progress to standard error. On a terminal training shows one live line with a bar, loss,
-tokens a second and time left; in a log file, a plain line every ten seconds.
+Results are written to standard output, progress to standard error. On a terminal training shows one
+live line with a bar, loss, tokens a second and time left; in a log file, a plain line every ten
+seconds.
 """
 
 import sys
@@ -21,11 +22,11 @@ from headwise.language import clock, say
 from headwise.tasks.result_rows import result_rows
 
 if TYPE_CHECKING:
+    from headwise.inspecting.findings import Finding
     from headwise.models.describe import ModelDescription
     from headwise.planning.plan import Plan
-    from headwise.tasks.findings import Finding
-    from headwise.tasks.measuring import MeasuredScores
-    from headwise.tasks.run_beginning import RunSummary
+    from headwise.tasks.run_start import RunSummary
+    from headwise.tasks.translation.evaluation import MeasuredScores
     from headwise.training.progress import Progress
 
 PLAIN_SECONDS = 10.0
@@ -51,13 +52,18 @@ class TrainingDisplay:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._stop()
 
     def note(self, text: str) -> None:
         self._stop()
-        self.console.print(fit(text, terminal_width()) if self.console.is_terminal else text, soft_wrap=True)
+        self.console.print(
+            fit(text, terminal_width()) if self.console.is_terminal else text, soft_wrap=True
+        )
 
     def count(self, label: str, done: int, total: int | None) -> None:
         self._begin_count(label)
@@ -109,7 +115,9 @@ class TrainingDisplay:
         }
         if progress.phase in phases:
             parts.append(phases[progress.phase])
-        self._show(" · ".join(parts), progress.step, progress.steps, ended=progress.phase == "finished")
+        self._show(
+            " · ".join(parts), progress.step, progress.steps, ended=progress.phase == "finished"
+        )
 
     def _show(self, line: str, done: int, total: int | None, *, ended: bool) -> None:
         if not self.console.is_terminal:
@@ -121,15 +129,19 @@ class TrainingDisplay:
             return
         row = self._draw(line, done, total)
         if self._live is None:
-            # rich prints what is written to standard output above the bar. That is right only where both are one terminal:
-            # results that were sent to a file belong there.
+            # rich prints what is written to standard output above the bar. That is right only where
+            # both are one terminal: results that were sent to a file belong there.
             above = sys.stdout.isatty()
-            self._live = Live(row, console=self.console, refresh_per_second=8, redirect_stdout=above)
+            self._live = Live(
+                row, console=self.console, refresh_per_second=8, redirect_stdout=above
+            )
             self._live.start()
         self._live.update(row)
 
     def _draw(self, line: str, done: int, total: int | None) -> Table:
-        """A bar and the line beside it, broken between its parts; on a narrow terminal the line alone."""
+        """A bar and the line beside it, broken between its parts; on a narrow terminal the line
+        alone.
+        """
         width = self.console.width
         row = Table.grid(padding=(0, 1))
         row.add_column(no_wrap=True)
@@ -177,26 +189,35 @@ def print_plan(plan: "Plan") -> None:
 def print_findings(findings: "Sequence[Finding]") -> None:
     marks = {"good": "✓", "note": "·", "damaged": "✗"}
     for finding in findings:
-        write_line(f"{marks[finding.state]} {finding.topic}{say(': ', '：')}{finding.text}", hanging=2)
+        write_line(
+            f"{marks[finding.state]} {finding.topic}{say(': ', '：')}{finding.text}", hanging=2
+        )
 
 
 def print_scores(result: "MeasuredScores") -> None:
-    headings = (say("metric", "指标"), say("score", "分数"), say("95 % interval", "95% 区间"), say("signature", "签名"))
+    headings = (
+        say("metric", "指标"),
+        say("score", "分数"),
+        say("95 % interval", "95% 区间"),
+        say("signature", "签名"),
+    )
     print_table(headings, result.rows())
     for line in result.remarks():
         write_line(line)
 
 
 def print_summary(summary: "RunSummary") -> None:
-    print_table((say("result", "结果"), say("value", "值"), say("details", "说明")), result_rows(summary.results))
+    print_table(
+        (say("result", "结果"), say("value", "值"), say("details", "说明")),
+        result_rows(summary.results),
+    )
     for note in summary.notes:
         write_line(f"{say('note', '注意')}{say(': ', '：')}{note}")
     if summary.model is not None:
         write_line(say(f"the model: {summary.model}", f"模型：{summary.model}"))
-        from headwise.tasks.bundle import COMMANDS
-
-        task = summary.recipe.task
-        use = f"headwise {'nearest WORD' if task == 'word_vectors' else COMMANDS[task]} --model {summary.model}"
+        task, command = summary.recipe.task, summary.recipe.bundle_form.command
+        word = " WORD" if command == "nearest" else ""
+        use = f"headwise {command}{word} --model {summary.model}"
         if task in ("masked_language", "bidirectional_language"):
             use += say(", or ", "，或 ") + f"model.start_from={summary.model}"
         # A command is to be copied: no line break of ours goes into it.

@@ -7,30 +7,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.cli.parser import add_checkpoint, add_computing
-from headwise.cli.paths import ExistingRun, ModelOrCheckpoint, ModelOrText, OutputFile, SentenceFile, TextFile
+from headwise.cli.paths import (
+    ExistingRun,
+    ModelOrCheckpoint,
+    ModelOrText,
+    OutputFile,
+    SentenceFile,
+    TextFile,
+)
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.tasks.measurement import Measurement
+    from headwise.tasks.translation.evaluation_request import Measurement
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "evaluate",
-        help=say("BLEU, chrF and TER with intervals; compare two systems", "BLEU、chrF、TER 及置信区间；比较两个系统"),
+        help=say(
+            "BLEU, chrF and TER with intervals; compare two systems",
+            "BLEU、chrF、TER 及置信区间；比较两个系统",
+        ),
         description=say(
-            "Translate --source with --model (or take --hypothesis) and score against --reference with sacreBLEU; "
-            "each score carries its signature and a 95 % bootstrap interval. With --against, a second model or "
-            "hypothesis file is compared by paired resampling.\n\n"
-            "  headwise evaluate --model runs/mine/model --source test.en --reference test.de\n"
-            "  headwise evaluate --hypothesis mine.txt --reference test.de --against theirs.txt",
-            "用 --model 翻译 --source（或直接给 --hypothesis），以 sacreBLEU 对照 --reference 计分；每个分数附签名与 95% 自助区间。"
-            "--against 给出第二个模型或译文文件，作成对重采样比较。\n\n"
-            "  headwise evaluate --model runs/mine/model --source test.en --reference test.de\n"
-            "  headwise evaluate --hypothesis mine.txt --reference test.de --against theirs.txt",
+            "Translate --source with --model (or take --hypothesis) and score against --reference "
+            "with sacreBLEU; each score carries its signature and a 95 % bootstrap interval. With "
+            "--against, a second model or hypothesis file is compared by paired resampling.\n\n  "
+            "headwise evaluate --model runs/mine/model --source test.en --reference test.de\n  "
+            "headwise evaluate --hypothesis mine.txt --reference test.de --against theirs.txt",
+            "用 --model 翻译 --source（或直接给 --hypothesis），以 sacreBLEU 对照 --reference "
+            "计分；每个分数附签名与 95% 自助区间。--against 给出第二个模型或译文文件，"
+            "作成对重采样比较。\n\n  headwise evaluate --model runs/mine/model --source test.en "
+            "--reference test.de\n  headwise evaluate --hypothesis mine.txt --reference test.de "
+            "--against theirs.txt",
         ),
     )
-    parser.add_argument("--model", type=ModelOrCheckpoint, metavar="DIR", help=say("a bundle", "模型目录"))
+    parser.add_argument(
+        "--model", type=ModelOrCheckpoint, metavar="DIR", help=say("a bundle", "模型目录")
+    )
     add_checkpoint(parser)
     parser.add_argument(
         "--hypothesis",
@@ -38,9 +51,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="FILE",
         help=say("ready translations instead of a model", "已有译文，代替模型"),
     )
-    parser.add_argument("--source", type=TextFile, metavar="FILE", help=say("text to translate", "源文"))
     parser.add_argument(
-        "--reference", type=SentenceFile, required=True, metavar="FILE", help=say("the right translations", "参考译文")
+        "--source", type=TextFile, metavar="FILE", help=say("text to translate", "源文")
+    )
+    parser.add_argument(
+        "--reference",
+        type=SentenceFile,
+        required=True,
+        metavar="FILE",
+        help=say("the right translations", "参考译文"),
     )
     parser.add_argument(
         "--against",
@@ -49,7 +68,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("second model or hypothesis file", "第二个模型或译文文件"),
     )
     parser.add_argument(
-        "--output", type=OutputFile, metavar="FILE", help=say("write the translations here", "把译文写到此处")
+        "--output",
+        type=OutputFile,
+        metavar="FILE",
+        help=say("write the translations here", "把译文写到此处"),
     )
     parser.add_argument(
         "--target",
@@ -59,9 +81,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--pretokenized",
         action="store_true",
-        help=say("texts are tokenised already: BLEU counts their tokens as they stand", "文本已分词，BLEU 按现有词计"),
+        help=say(
+            "texts are tokenised already: BLEU counts their tokens as they stand",
+            "文本已分词，BLEU 按现有词计",
+        ),
     )
-    parser.add_argument("--lowercase", action="store_true", help=say("ignore upper and lower case", "忽略大小写"))
+    parser.add_argument(
+        "--lowercase", action="store_true", help=say("ignore upper and lower case", "忽略大小写")
+    )
     parser.add_argument(
         "--set",
         dest="changes",
@@ -71,7 +98,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("change one decoding value", "修改一个解码值"),
     )
     add_computing(parser)
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -81,7 +110,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def _measurement(arguments: argparse.Namespace) -> "Measurement":
-    from headwise.tasks.measurement import Measurement
+    from headwise.tasks.translation.evaluation_request import Measurement
 
     names = ("source", "model", "hypothesis", "against", "output")
     given = {name: getattr(arguments, name) for name in names}
@@ -99,7 +128,7 @@ def _measurement(arguments: argparse.Namespace) -> "Measurement":
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.measuring import measure
+    from headwise.tasks.translation.evaluation import measure
 
     result = measure(_measurement(arguments))
     if arguments.json:

@@ -20,27 +20,29 @@ USUAL_PORT = 8000
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "explore",
-        help=say("watch a model attend, search and decide, on a page", "在网页上观察模型的注意、搜索与抉择"),
+        help=say(
+            "watch a model attend, search and decide, on a page",
+            "在网页上观察模型的注意、搜索与抉择",
+        ),
         description=say(
-            "Opens a page in your browser, served from this machine to this machine. On it you translate a sentence and see "
-            "which word looked at which, every head of every layer, each step with what else might have been written, "
-            "the tree of the beam search, and what each source word is worth. Nothing is loaded from the network.\n\n"
-            "Without a model it shows the demo's, and offers to train it if there is none; or give your own, one or several:\n\n"
-            "  headwise explore\n"
-            "  headwise explore runs/mine\n"
-            "  headwise explore de=runs/a zh=runs/b\n"
-            "  headwise explore runs/mine --no-browser --port 0\n\n"
-            "Every figure can be saved (SVG, PNG, CSV, JSON), opened as a table, linked to, and asked for again with the curl or "
-            "Python line it shows. The page is also at / of `headwise serve`.",
-            "在浏览器中打开一个页面，由本机提供给本机。可以翻译一个句子，查看哪个词看向哪个词、每一层的每个头、每一步还可能写什么、"
-            "束搜索的树，以及每个源词的价值。不从网络加载任何东西。\n\n"
-            "不给模型时展示演示模型，若没有则可在页面上训练；也可以给出自己的一个或多个模型：\n\n"
-            "  headwise explore\n"
-            "  headwise explore runs/mine\n"
-            "  headwise explore de=runs/a zh=runs/b\n"
-            "  headwise explore runs/mine --no-browser --port 0\n\n"
-            "每幅图都可以保存（SVG、PNG、CSV、JSON）、以表格打开、生成链接，并给出重新请求它的 curl 与 Python 代码。"
-            "`headwise serve` 的 / 也是这个页面。",
+            "Opens a page in your browser, served from this machine to this machine. On it you "
+            "translate a sentence and see which word looked at which, every head of every layer, "
+            "each step with what else might have been written, the tree of the beam search, and "
+            "what each source word is worth. Nothing is loaded from the network.\n\nWithout a "
+            "model it shows the demo's, and offers to train it if there is none; or give your "
+            "own, one or several:\n\n  headwise explore\n  headwise explore runs/mine\n  headwise "
+            "explore de=runs/a zh=runs/b\n  headwise explore runs/mine --no-browser --port "
+            "0\n\nEvery figure can be saved (SVG, PNG, CSV, JSON), opened as a table, linked to, "
+            "and asked for again with the curl or Python line it shows. The page is also at / of "
+            "`headwise serve`.",
+            "在浏览器中打开一个页面，由本机提供给本机。可以翻译一个句子，查看哪个词看向哪个词、"
+            "每一层的每个头、每一步还可能写什么、束搜索的树，以及每个源词的价值。"
+            "不从网络加载任何东西。\n\n不给模型时展示演示模型，若没有则可在页面上训练；"
+            "也可以给出自己的一个或多个模型：\n\n  headwise explore\n  headwise explore "
+            "runs/mine\n  headwise explore de=runs/a zh=runs/b\n  headwise explore runs/mine "
+            "--no-browser --port 0\n\n每幅图都可以保存（SVG、PNG、CSV、JSON）、以表格打开、"
+            "生成链接，并给出重新请求它的 curl 与 Python 代码。`headwise serve` 的 / "
+            "也是这个页面。",
         ),
     )
     parser.add_argument(
@@ -63,7 +65,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def find_demos(directory: Path) -> list[str]:
-    """What `headwise demo` or the page has trained: `directory` and its neighbours named after a pair of languages."""
+    """What `headwise demo` or the page has trained: `directory` and its neighbours named after a
+    pair of languages.
+    """
     from headwise.serving.training import Pair
     from headwise.storage import MANIFEST
 
@@ -87,7 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = server_settings(arguments)
     given = list(arguments.models)
     if not given:
-        # Where the demo will be trained its curves will be, though the directory may not be there yet.
+        # Where the demo will be trained its curves will be, though the directory may not be there
+        # yet.
         settings = settings.model_copy(update={"demo": DEMO, "runs": settings.runs or DEMO.parent})
         given = find_demos(DEMO)
     models = load_models(given, device=arguments.device, precision=arguments.precision)
@@ -99,7 +104,12 @@ def run(arguments: argparse.Namespace) -> int:
             settings = settings.model_copy(update={"port": 0})
 
     def opened(address: str) -> None:
-        announce(say(f"the explorer is at {address}   (Ctrl-C ends it)", f"探索页面：{address}   （Ctrl-C 结束）"))
+        announce(
+            say(
+                f"the explorer is at {address}   (Ctrl-C ends it)",
+                f"探索页面：{address}   （Ctrl-C 结束）",
+            )
+        )
         if not arguments.no_browser and sys.stderr.isatty():
             threading.Timer(0.5, webbrowser.open, [address]).start()
 

@@ -20,7 +20,9 @@ def numbers(status: os.stat_result) -> tuple[int, int]:
 
 
 def identity(stream: TextIO | None) -> tuple[int, int] | None:
-    """Device and inode of a stream that is redirected to or from a file; None for a terminal, a pipe or a stream in memory."""
+    """Device and inode of a stream that is redirected to or from a file; None for a terminal, a
+    pipe or a stream in memory.
+    """
     with contextlib.suppress(OSError, ValueError, AttributeError):
         status = os.fstat(stream.fileno())  # type: ignore[union-attr]
         if stat.S_ISREG(status.st_mode):

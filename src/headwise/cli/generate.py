@@ -18,15 +18,17 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "generate",
         help=say("let a language model write on", "让语言模型续写"),
         description=say(
-            "Continue a beginning with a neural language model: drawn from its distribution, or greedily.\n\n"
-            "  headwise generate --model runs/shakespeare 'ROMEO:' --length 300 --temperature 0.8\n"
-            "  headwise generate --model runs/ptb-lstm 'the company' --greedy",
+            "Continue a beginning with a neural language model: drawn from its distribution, or "
+            "greedily.\n\n  headwise generate --model runs/shakespeare 'ROMEO:' --length 300 "
+            "--temperature 0.8\n  headwise generate --model runs/ptb-lstm 'the company' --greedy",
             "用神经语言模型续写：按其分布抽样，或贪心选取。\n\n"
             "  headwise generate --model runs/shakespeare 'ROMEO:' --length 300 --temperature 0.8\n"
             "  headwise generate --model runs/ptb-lstm 'the company' --greedy",
         ),
     )
-    parser.add_argument("beginning", nargs="?", default="", metavar="BEGINNING", help=say("its first words", "开头"))
+    parser.add_argument(
+        "beginning", nargs="?", default="", metavar="BEGINNING", help=say("its first words", "开头")
+    )
     parser.add_argument(
         "--model",
         required=True,
@@ -35,23 +37,38 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a bundle or run", "模型目录或运行目录"),
     )
     parser.add_argument(
-        "--length", type=positive, default=100, metavar="N", help=say("tokens at most", "最多写多少词元")
+        "--length",
+        type=positive,
+        default=100,
+        metavar="N",
+        help=say("tokens at most", "最多写多少词元"),
     )
     parser.add_argument(
-        "--samples", type=positive, default=1, metavar="N", help=say("how many, at most 10,000", "写几份，至多 10,000")
+        "--samples",
+        type=positive,
+        default=1,
+        metavar="N",
+        help=say("how many, at most 10,000", "写几份，至多 10,000"),
     )
-    parser.add_argument("--greedy", action="store_true", help=say("always the likeliest", "总取最可能的词元"))
+    parser.add_argument(
+        "--greedy", action="store_true", help=say("always the likeliest", "总取最可能的词元")
+    )
     parser.add_argument(
         "--temperature",
         type=float,
         default=1.0,
         metavar="T",
         help=say(
-            "below 1: likelier words more often; above 1: more variety", "小于 1：更常选可能的词；大于 1：更多变化"
+            "below 1: likelier words more often; above 1: more variety",
+            "小于 1：更常选可能的词；大于 1：更多变化",
         ),
     )
     parser.add_argument(
-        "--top-k", type=int, default=0, metavar="K", help=say("of the K best only", "只从最可能的 K 个中抽取")
+        "--top-k",
+        type=int,
+        default=0,
+        metavar="K",
+        help=say("of the K best only", "只从最可能的 K 个中抽取"),
     )
     parser.add_argument(
         "--top-p",
@@ -60,40 +77,52 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="P",
         help=say("of the best that hold P together", "只从合计概率 P 的词元中抽取"),
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help=say("of the draw", "抽样种子"))
-    parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help=say("of the draw", "抽样种子")
+    )
+    parser.add_argument(
+        "--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
     if arguments.samples > MAX_SAMPLES:
         raise UsageError(
-            f"--samples is {arguments.samples:,}, at most {MAX_SAMPLES:,} are written by one command; give fewer, and several seeds for more",
-            f"--samples 为 {arguments.samples:,}，一次最多写 {MAX_SAMPLES:,} 份；请减少，需要更多时用不同的 --seed 多次运行",
+            f"--samples is {arguments.samples:,}, at most {MAX_SAMPLES:,} are written by one "
+            "command; give fewer, and several seeds for more",
+            f"--samples 为 {arguments.samples:,}，一次最多写 {MAX_SAMPLES:,} 份；请减少，"
+            "需要更多时用不同的 --seed 多次运行",
         )
 
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.decoding.choices import GreedySettings, SamplingSettings
     from headwise.settings import check_settings
-    from headwise.tasks.generation import write_on
-    from headwise.tasks.language_model import LanguageModel
+    from headwise.tasks.language.continuation import write_on
+    from headwise.tasks.language.language_model import LanguageModel
 
     settings: GreedySettings | SamplingSettings = GreedySettings()
     if not arguments.greedy:
         names = ("temperature", "top_k", "top_p", "seed")
-        settings = check_settings(SamplingSettings, {name: getattr(arguments, name) for name in names})
+        settings = check_settings(
+            SamplingSettings, {name: getattr(arguments, name) for name in names}
+        )
     model = LanguageModel.load(arguments.model)
     num_samples = 1 if arguments.greedy else arguments.samples
     if num_samples > 1:
         write_line(
             say(
-                f"writing {num_samples:,} texts of at most {arguments.length:,} tokens each; Ctrl-C ends it",
-                f"将写 {num_samples:,} 份文本，每份至多 {arguments.length:,} 个词元；按 Ctrl-C 结束",
+                f"writing {num_samples:,} texts of at most {arguments.length:,} tokens each; "
+                "Ctrl-C ends it",
+                f"将写 {num_samples:,} 份文本，每份至多 {arguments.length:,} 个词元；按 Ctrl-C "
+                "结束",
             ),
             sys.stderr,
         )
     for number in range(num_samples):
-        written = write_on(model, arguments.beginning, settings, length=arguments.length, number=number)
+        written = write_on(
+            model, arguments.beginning, settings, length=arguments.length, number=number
+        )
         if arguments.json:
             sys.stdout.write(json.dumps(written.as_dict(), ensure_ascii=False) + "\n")
         else:

@@ -14,13 +14,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "key",
         help=say("make an API key for the server", "为服务器生成 API 密钥"),
         description=say(
-            "Makes a random key, adds its hash to FILE and prints the key: this is the only time it is seen. To take a key back, "
-            "delete its line and start the server again.\n\n"
-            "  headwise key alice --keys keys.txt\n"
-            "  headwise serve runs/demo --host 0.0.0.0 --keys keys.txt",
-            "生成随机密钥，将其散列加入 FILE，并打印密钥：仅此一次可见。收回密钥：删除对应的行并重启服务器。\n\n"
-            "  headwise key alice --keys keys.txt\n"
-            "  headwise serve runs/demo --host 0.0.0.0 --keys keys.txt",
+            "Makes a random key, adds its hash to FILE and prints the key: this is the only time "
+            "it is seen. To take a key back, delete its line and start the server again.\n\n  "
+            "headwise key alice --keys keys.txt\n  headwise serve runs/demo --host 0.0.0.0 --keys "
+            "keys.txt",
+            "生成随机密钥，将其散列加入 FILE，并打印密钥：仅此一次可见。收回密钥："
+            "删除对应的行并重启服务器。\n\n  headwise key alice --keys keys.txt\n  headwise serve "
+            "runs/demo --host 0.0.0.0 --keys keys.txt",
         ),
     )
     parser.add_argument("name", metavar="NAME", help=say("whose key it is", "密钥的持有者"))

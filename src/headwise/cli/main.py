@@ -1,9 +1,11 @@
-"""The parser, the list of commands, and the one place where errors become messages and exit statuses.
+"""The parser, the list of commands, and the one place where errors become messages and exit
+statuses.
 
-Exit status: 0 done · 1 our failure · 2 the caller's mistake · 3 bad or damaged data · 130/143 after a saved stop.
-Results go to standard output, progress and messages to standard error. A command has up to three parts: `add_parser` declares
-its options, `check` refuses options that do not go together, `run` does the work. Between the two last the files that the
-options name are checked (paths.py). Nothing heavy is imported before `run`, so that help and most errors come at once.
+Exit status: 0 done · 1 our failure · 2 the caller's mistake · 3 bad or damaged data · 130/143 after
+a saved stop. Results go to standard output, progress and messages to standard error. A command has
+up to three parts: `add_parser` declares its options, `check` refuses options that do not go
+together, `run` does the work. Between the two last the files that the options name are checked
+(paths.py). Nothing heavy is imported before `run`, so that help and most errors come at once.
 """
 
 import argparse
@@ -60,7 +62,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="headwise",
         description=say(
-            "From attention to a working Transformer: train, measure, look into and use your own translator.",
+            "From attention to a working Transformer: train, measure, look into and use your own "
+            "translator.",
             "从注意力到可用的 Transformer：训练、评测、观察并使用自己的翻译模型。",
         ),
         epilog=say(
@@ -69,7 +72,10 @@ def build_parser() -> argparse.ArgumentParser:
         ),
     )
     parser.add_argument(
-        "--version", action="version", version=f"headwise {__version__}", help=say("show the version", "显示版本")
+        "--version",
+        action="version",
+        version=f"headwise {__version__}",
+        help=say("show the version", "显示版本"),
     )
     commands = parser.add_subparsers(dest="command", metavar=say("COMMAND", "命令"))
     for name in COMMANDS:
@@ -78,7 +84,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _language_asked(arguments: Sequence[str]) -> None:
-    """`--lang` decides the language of the help itself, so it is looked at before the parser is built."""
+    """`--lang` decides the language of the help itself, so it is looked at before the parser is
+    built.
+    """
     for number, argument in enumerate(arguments):
         value = argument.removeprefix("--lang=") if argument.startswith("--lang=") else None
         if argument == "--lang" and number + 1 < len(arguments):
@@ -88,7 +96,9 @@ def _language_asked(arguments: Sequence[str]) -> None:
 
 
 class _Notices(logging.Handler):
-    """Notices of the library (logging) as plain lines on standard error; a live display moves out of their way."""
+    """Notices of the library (logging) as plain lines on standard error; a live display moves out
+    of their way.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         write_line(f"headwise: {say('note', '提示')}: {record.getMessage()}", sys.stderr)
@@ -96,9 +106,11 @@ class _Notices(logging.Handler):
 
 @contextlib.contextmanager
 def _listening() -> Iterator[None]:
-    """While a command runs: show notices, and let SIGTERM unwind (so that half-written things are taken away).
+    """While a command runs: show notices, and let SIGTERM unwind (so that half-written things are
+    taken away).
 
-    A terminal that closes and a batch system's warning ask for the same; what nohup had ignored stays so.
+    A terminal that closes and a batch system's warning ask for the same; what nohup had ignored
+    stays so.
     """
     # Of several processes the first speaks for all.
     logger, handler = (
@@ -108,11 +120,15 @@ def _listening() -> Iterator[None]:
     logger.addHandler(handler)
     before: dict[int, Any] = {}
     with contextlib.suppress(ValueError):  # not in the main thread: signals are somebody else's
-        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        before[signal.SIGTERM] = signal.signal(
+            signal.SIGTERM, lambda number, frame: sys.exit(128 + number)
+        )
         for name in ("SIGHUP", "SIGUSR1"):  # the terminal was closed; a batch system warns
             number = getattr(signal, name, None)  # Windows has neither
             if number is not None and signal.getsignal(number) != signal.SIG_IGN:
-                before[number] = signal.signal(number, lambda *_: signal.raise_signal(signal.SIGTERM))
+                before[number] = signal.signal(
+                    number, lambda *_: signal.raise_signal(signal.SIGTERM)
+                )
     try:
         yield
     finally:
@@ -124,12 +140,14 @@ def _listening() -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # Threads that wait for each other by spinning lose most of their time when another program wants a core: training
-    # beside two busy processes was 3 to 5 times slower. Sleeping costs 3 % on an idle machine (docs/decisions).
+    # Threads that wait for each other by spinning lose most of their time when another program
+    # wants a core: training beside two busy processes was 3 to 5 times slower. Sleeping costs 3 %
+    # on an idle machine (docs/decisions).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     forgive_standard_error()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Translations are UTF-8 for whoever reads them next; a terminal that cannot show a character gets its code.
+        # Translations are UTF-8 for whoever reads them next; a terminal that cannot show a
+        # character gets its code.
         if sys.stdout.isatty():
             sys.stdout.reconfigure(errors="backslashreplace")
         else:
@@ -165,7 +183,8 @@ def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, s
         write_line(f"headwise: {say('stopped (Ctrl-C)', '已停止（Ctrl-C）')}", sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output went away (`headwise … | head`): not an error, but Python would complain at exit.
+        # The reader of our output went away (`headwise … | head`): not an error, but Python would
+        # complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -173,22 +192,29 @@ def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, s
 
 
 def _explain_system(error: OSError) -> int:
-    """A path that cannot be used is the caller's mistake (2); a full disk or a broken one is not (1)."""
+    """A path that cannot be used is the caller's mistake (2); a full disk or a broken one is not
+    (1).
+    """
     where = "" if error.filename is None else f"{error.filename}: "
     match error:
         case OSError(errno=errno.ENAMETOOLONG):
             where, advice = (
                 "",
                 say(
-                    f"a path of {len(str(error.filename)):,} characters is too long for this system; give a shorter one",
+                    f"a path of {len(str(error.filename)):,} characters is too long for this "
+                    "system; give a shorter one",
                     f"路径长达 {len(str(error.filename)):,} 个字符，超出系统上限；请给出更短的路径",
                 ),
             )
         case OSError(errno=errno.ELOOP):
-            advice = say("its symbolic links lead in a circle; give another path", "符号链接成环；请换一个路径")
+            advice = say(
+                "its symbolic links lead in a circle; give another path",
+                "符号链接成环；请换一个路径",
+            )
         case OSError(errno=errno.EROFS):
             advice = say(
-                "the file system is read-only; use a place you may write to", "文件系统只读；请换一个可写的位置"
+                "the file system is read-only; use a place you may write to",
+                "文件系统只读；请换一个可写的位置",
             )
         case PermissionError():
             advice = say(
@@ -204,7 +230,9 @@ def _explain_system(error: OSError) -> int:
             advice = say(f"{error.strerror}; check the path", f"{error.strerror}；请检查路径")
         case _:
             reason = error.strerror or str(error)
-            _complain(where + say(f"{reason}; nothing more was written", f"{reason}；没有写入更多内容"))
+            _complain(
+                where + say(f"{reason}; nothing more was written", f"{reason}；没有写入更多内容")
+            )
             return 1
     _complain(where + advice)
     return 2

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "nearest",
-        help=say("words near a word, king - man + woman, a map", "与某词相近的词，king - man + woman，词的地图"),
+        help=say(
+            "words near a word, king - man + woman, a map",
+            "与某词相近的词，king - man + woman，词的地图",
+        ),
         description=say(
             "The words whose vectors are nearest (by cosine) to a word or to a sum of words:\n\n"
             "  headwise train word-vectors --run runs/words\n"
@@ -36,7 +39,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "words",
         nargs="+",
         metavar="WORD",
-        help=say('a word, or words with + and - between: "king - man + woman"', "一个词，或用 + - 连接的词"),
+        help=say(
+            'a word, or words with + and - between: "king - man + woman"',
+            "一个词，或用 + - 连接的词",
+        ),
     )
     parser.add_argument(
         "--model",
@@ -46,18 +52,27 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a run of word vectors", "词向量的运行目录"),
     )
     parser.add_argument(
-        "--count", type=positive, default=10, metavar="N", help=say("neighbours of each (10)", "每个词的邻居数（10）")
+        "--count",
+        type=positive,
+        default=10,
+        metavar="N",
+        help=say("neighbours of each (10)", "每个词的邻居数（10）"),
     )
     parser.add_argument(
         "--one-hot",
         action="store_true",
-        help=say("show beside it what one-hot vectors say of the same words", "并列显示独热向量对同样的词怎么说"),
+        help=say(
+            "show beside it what one-hot vectors say of the same words",
+            "并列显示独热向量对同样的词怎么说",
+        ),
     )
     parser.add_argument(
         "--plot",
         type=OutputFile,
         metavar="FILE",
-        help=say("draw the words and their neighbours (.png or .svg)", "画出词与其邻居（.png 或 .svg）"),
+        help=say(
+            "draw the words and their neighbours (.png or .svg)", "画出词与其邻居（.png 或 .svg）"
+        ),
     )
     parser.add_argument(
         "--layout",
@@ -65,7 +80,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         default="tsne",
         help=say("how the map is laid out: tsne or pca", "地图的布局：tsne 或 pca"),
     )
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -79,7 +96,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.cli.tables import print_table
-    from headwise.tasks.word_vector_run import load_word_vectors
+    from headwise.tasks.word_vectors.bundle import load_word_vectors
 
     space = load_word_vectors(arguments.model).space
     found = {query: space.nearest(query, num_words=arguments.count) for query in arguments.words}
@@ -87,7 +104,10 @@ def run(arguments: argparse.Namespace) -> int:
         _draw(space, found, arguments)
     if arguments.json:
         value = [
-            {"query": query, "nearest": [{"word": one.word, "cosine": round(one.cosine, 6)} for one in near]}
+            {
+                "query": query,
+                "nearest": [{"word": one.word, "cosine": round(one.cosine, 6)} for one in near],
+            }
             for query, near in found.items()
         ]
         sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
@@ -98,7 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
         rows = [[one.word, f"{one.cosine:.3f}"] for one in near]
         if arguments.one_hot:
             headings.append(say("one-hot", "独热"))
-            # Different words have their 1 in different places: the product is 0, whatever they mean.
+            # Different words have their 1 in different places: the product is 0, whatever they
+            # mean.
             rows = [[*row, "0.000"] for row in rows]
         print_table(headings, rows)
     _doubt(space, arguments.words)
@@ -110,25 +131,35 @@ def _doubt(space: "VectorSpace", queries: "Sequence[str]") -> None:
     if any(space.is_too_small_for(query) for query in queries):
         write_line(
             say(
-                f"these vectors were learnt from {space.text_words:,} words of text, too few for sums such as king - man + woman: "
-                "with 2 million words 5 % of a published list of analogies came out, with 5.5 million 15 %. Train on more text (data.train=FILE), or import published vectors (headwise vectors import)",
-                f"这些词向量只从 {space.text_words:,} 个词的文本中学得，对 king - man + woman 这样的加减来说太少："
-                "200 万词时公开类比题只答对 5%，550 万词时 15%。请用更多文本训练（data.train=文件），或导入公开的词向量（headwise vectors import）",
+                f"these vectors were learnt from {space.text_words:,} words of text, too few for "
+                "sums such as king - man + woman: with 2 million words 5 % of a published list "
+                "of analogies came out, with 5.5 million 15 %. Train on more text "
+                "(data.train=FILE), or import published vectors (headwise vectors import)",
+                f"这些词向量只从 {space.text_words:,} 个词的文本中学得，对 king - man + woman "
+                "这样的加减来说太少：200 万词时公开类比题只答对 5%，550 万词时 15%。"
+                "请用更多文本训练（data.train=文件），或导入公开的词向量（headwise vectors "
+                "import）",
             ),
             sys.stderr,
         )
 
 
-def _draw(space: "VectorSpace", found: "Mapping[str, Sequence[Neighbour]]", arguments: argparse.Namespace) -> None:
+def _draw(
+    space: "VectorSpace", found: "Mapping[str, Sequence[Neighbour]]", arguments: argparse.Namespace
+) -> None:
     from pathlib import Path
 
     from headwise.explorer.word_map import draw_word_map
     from headwise.models.vector_space import parse_expression
 
-    asked = [space.words[space.number_of(word)] for query in found for _, word in parse_expression(query)]
+    asked = [
+        space.words[space.number_of(word)] for query in found for _, word in parse_expression(query)
+    ]
     shown = list(dict.fromkeys([*asked, *(one.word for near in found.values() for one in near)]))
     vectors = space.unit_vectors[[space.numbers[word] for word in shown]]
     key = draw_word_map(shown, vectors, Path(arguments.plot), method=arguments.layout, marked=asked)
     write_line(say(f"map: {arguments.plot}", f"地图：{arguments.plot}"), sys.stderr)
     if key:
-        write_line("  ".join(f"{number} {word}" for number, word in enumerate(key, start=1)), sys.stderr)
+        write_line(
+            "  ".join(f"{number} {word}" for number, word in enumerate(key, start=1)), sys.stderr
+        )

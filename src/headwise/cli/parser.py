@@ -1,7 +1,8 @@
-"""argparse that speaks both languages, keeps the lines of an example as they are, and proposes the nearest name.
+"""argparse that speaks both languages, keeps the lines of an example as they are, and proposes the
+nearest name.
 
-Options are exact (no abbreviations: a new option must not change the meaning of an old script), and `--lang` may stand
-anywhere.
+Options are exact (no abbreviations: a new option must not change the meaning of an old script), and
+`--lang` may stand anywhere.
 """
 
 import argparse
@@ -22,7 +23,10 @@ OVERRIDE = r"\s*[\w.]+\s*=.*"
 _CHINESE = (
     (r"the following arguments are required: (.*)", r"缺少必需的参数：\1"),
     (r"unrecognized arguments: (.*)", r"无法识别的参数：\1"),
-    (r"argument (.*?): invalid choice: (.*?) \(choose from (.*)\)", r"参数 \1：没有 \2 这个选择（可选：\3）"),
+    (
+        r"argument (.*?): invalid choice: (.*?) \(choose from (.*)\)",
+        r"参数 \1：没有 \2 这个选择（可选：\3）",
+    ),
     (r"argument (.*?): expected one argument", r"参数 \1：需要一个值"),
     (r"argument (.*?): (.*)", r"参数 \1：\2"),
 )
@@ -34,7 +38,10 @@ def positive(text: str) -> int:
         if (number := int(text)) >= 1:
             return number
     raise argparse.ArgumentTypeError(
-        say(f"{text!r} is not a whole number from 1 on; give one such as 4", f"{text!r} 不是正整数；请给出例如 4")
+        say(
+            f"{text!r} is not a whole number from 1 on; give one such as 4",
+            f"{text!r} 不是正整数；请给出例如 4",
+        )
     )
 
 
@@ -53,16 +60,21 @@ def override(text: str) -> str:
 def add_computing(parser: argparse.ArgumentParser) -> None:
     """Where and in what numbers a model computes."""
     parser.add_argument(
-        "--device", default="auto", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda")
+        "--device",
+        default="auto",
+        choices=("auto", "cpu", "cuda"),
+        help=say("auto, cpu or cuda", "auto、cpu 或 cuda"),
     )
     parser.add_argument(
         "--precision",
         default="auto",
         choices=("auto", "fp32", "fp16", "bf16", "int8"),
         help=say(
-            "numbers of the products: auto keeps the results of fp32; fp16 (weights), bf16, int8 are faster and round more; with int8 "
-            "a translation may depend on its neighbours in the batch",
-            "乘积所用的数：auto 保持 fp32 的结果；fp16（权重）、bf16、int8 更快、舍入更多；用 int8 时译文可能受同批句子影响",
+            "numbers of the products: auto keeps the results of fp32; fp16 (weights), bf16, int8 "
+            "are faster and round more; with int8 a translation may depend on its neighbours in "
+            "the batch",
+            "乘积所用的数：auto 保持 fp32 的结果；fp16（权重）、bf16、int8 更快、舍入更多；用 "
+            "int8 时译文可能受同批句子影响",
         ),
     )
 
@@ -89,11 +101,15 @@ class HelpFormatter(argparse.HelpFormatter):
         return "\n".join(indent + line for line in lines)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        """The help of an option beside its name: in Chinese broken between characters, which are two columns wide."""
+        """The help of an option beside its name: in Chinese broken between characters, which are
+        two columns wide.
+        """
         return wrap(" ".join(text.split()), width)
 
     def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
-        super().add_usage(usage, actions, groups, say("usage: ", "用法：") if prefix is None else prefix)
+        super().add_usage(
+            usage, actions, groups, say("usage: ", "用法：") if prefix is None else prefix
+        )
 
 
 class Parser(argparse.ArgumentParser):
@@ -125,15 +141,21 @@ class Parser(argparse.ArgumentParser):
         return super()._add_action(action)
 
     def error(self, message: str, *, meant: str = "") -> NoReturn:
-        """Print what is wrong and what was `meant`, as far as it can be guessed, and leave with status 2."""
+        """Print what is wrong and what was `meant`, as far as it can be guessed, and leave with
+        status 2.
+        """
         self.print_usage(sys.stderr)
         hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
         said = say(message, _in_chinese(message))
-        write_line(f"{self.prog}: {said}{meant or self._guess(message)}{say('; ', '；')}{hint}", sys.stderr)
+        write_line(
+            f"{self.prog}: {said}{meant or self._guess(message)}{say('; ', '；')}{hint}", sys.stderr
+        )
         self.exit(2)
 
     def _guess(self, message: str) -> str:
-        """What was meant by a word that is unknown: what is given here without an option, or the nearest known word."""
+        """What was meant by a word that is unknown: what is given here without an option, or the
+        nearest known word.
+        """
         unknown = re.search(r"(?:unrecognized arguments:|invalid choice:) '?([^\s',]+)", message)
         if unknown is None:
             return ""
@@ -141,7 +163,9 @@ class Parser(argparse.ArgumentParser):
         for name in (str(action.metavar) for action in self._actions if not action.option_strings):
             if word == f"--{name.lower()}":
                 given = f"`{self.prog} {name}`"
-                return say(f"; give it without {word}: {given}", f"；请直接给出，不加 {word}：{given}")
+                return say(
+                    f"; give it without {word}: {given}", f"；请直接给出，不加 {word}：{given}"
+                )
         known = [option for action in self._actions for option in action.option_strings]
         known += [str(choice) for action in self._actions for choice in action.choices or ()]
         near = next(iter(difflib.get_close_matches(word, known, n=1)), None)
@@ -156,42 +180,59 @@ def _in_chinese(message: str) -> str:
 
 
 def name_options(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """How the user writes what argparse keeps under a `dest`: --source, or FILE for what is given without an option."""
-    return {action.dest: (*action.option_strings, str(action.metavar or action.dest))[0] for action in parser._actions}
+    """How the user writes what argparse keeps under a `dest`: --source, or FILE for what is given
+    without an option.
+    """
+    return {
+        action.dest: (*action.option_strings, str(action.metavar or action.dest))[0]
+        for action in parser._actions
+    }
 
 
 def find_leaf(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.ArgumentParser:
     """The parser that the words given so far lead to: of the command, or of its action."""
     for word in given:
-        actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        actions = [
+            action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+        ]
         if actions and word in actions[0].choices:
             parser = actions[0].choices[word]
     return parser
 
 
 def _name_override(leaf: argparse.ArgumentParser, given: Sequence[str], word: str) -> str:
-    """`--steps 20` for `training.steps=20`: the override that was meant, if recipes have such a key."""
+    """`--steps 20` for `training.steps=20`: the override that was meant, if recipes have such a
+    key.
+    """
     if not any(action.dest == "overrides" for action in leaf._actions):
         return ""
     from headwise.tasks.recipe_files import propose_overrides, task_of_recipe
 
     option, _, value = word.partition("=")
     after = list(given[given.index(word) + 1 :])
-    value = value or (after[0] if after and not after[0].startswith("-") and "=" not in after[0] else "…")
+    value = value or (
+        after[0] if after and not after[0].startswith("-") and "=" not in after[0] else "…"
+    )
     overrides = propose_overrides(option, value, task=task_of_recipe(given[1:]))
     if not overrides:
         return ""
     meant = say(" or ", " 或 ").join(overrides)
-    return say(f"; a value of the recipe is changed without dashes: {meant}", f"；修改配方中的值不加横线：{meant}")
+    return say(
+        f"; a value of the recipe is changed without dashes: {meant}",
+        f"；修改配方中的值不加横线：{meant}",
+    )
 
 
 def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
     """argparse takes positionals in one piece only; `key.path=value` may also stand behind options.
 
-    Unknown options are refused before anything else is: `--modle` is the mistake, not the missing `--model`.
+    Unknown options are refused before anything else is: `--modle` is the mistake, not the missing
+    `--model`.
     """
     leaf = find_leaf(parser, given)
-    known = {option for action in (*parser._actions, *leaf._actions) for option in action.option_strings}
+    known = {
+        option for action in (*parser._actions, *leaf._actions) for option in action.option_strings
+    }
     for word in given[: given.index("--")] if "--" in given else given:
         if word.startswith("--") and " " not in word and word.partition("=")[0] not in known:
             assert isinstance(leaf, Parser)
@@ -204,7 +245,10 @@ def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Nam
     for action in leaf._actions:
         if rest and action.dest == "overrides":
             try:
-                parsed.overrides = [*parsed.overrides, *(leaf._get_value(action, word) for word in rest)]
+                parsed.overrides = [
+                    *parsed.overrides,
+                    *(leaf._get_value(action, word) for word in rest),
+                ]
             except argparse.ArgumentError as error:
                 leaf.error(str(error))
     return parsed

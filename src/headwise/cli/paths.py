@@ -1,10 +1,11 @@
-"""What a command reads and what it writes: declared as the types of its options, checked before the command runs (path_checks.py).
+"""What a command reads and what it writes: declared as the types of its options, checked before the
+command runs (path_checks.py).
 
     parser.add_argument("--source", type=TextFile)
     parser.add_argument("--output", type=OutputFile)
 
-Missing directories of an output are made when it is written (storage.py); the help of each such option says so.
-Tested through `path_checks.py`.
+Missing directories of an output are made when it is written (storage.py); the help of each such
+option says so. Tested through `path_checks.py`.
 """
 
 import contextlib
@@ -21,10 +22,14 @@ STANDARD_INPUT = "-"
 
 
 class Input(str):
-    """A file or directory that is only read; or a text such as `51,56` or `known:ptb`, which is no file at all."""
+    """A file or directory that is only read; or a text such as `51,56` or `known:ptb`, which is no
+    file at all.
+    """
 
     def locate(self) -> Path | None:
-        """The path that is read, after all that can be checked of it was checked; None if nothing on disk is read."""
+        """The path that is read, after all that can be checked of it was checked; None if nothing
+        on disk is read.
+        """
         path = Path(self)
         return path if path.exists() else None
 
@@ -41,25 +46,28 @@ class InputFile(Input):
 
     def locate(self) -> Path | None:
         if self.startswith("known:"):
-            from headwise.data.known import find_corpus
+            from headwise.data.known.corpora import find_corpus
 
             find_corpus(self.removeprefix("known:"))
             return None
         if self == STANDARD_INPUT:
             raise UsageError(
-                "- is standard input, a file that can be read again is needed here; save it to a file and give its name",
+                "- is standard input, a file that can be read again is needed here; "
+                "save it to a file and give its name",
                 "- 表示标准输入，而这里需要可以重复读取的文件；请先存成文件，再给出文件名",
             )
-        from headwise.data.lines import find_text_file
+        from headwise.data.text_lines import find_text_file
 
         return find_text_file(Path(self))
 
 
 class TextFile(InputFile):
-    """A text of which every line can be decoded; a line that is too long is the command's to deal with."""
+    """A text of which every line can be decoded; a line that is too long is the command's to deal
+    with.
+    """
 
     def locate(self) -> Path | None:
-        from headwise.data.lines import read_lines
+        from headwise.data.text_lines import read_lines
 
         path = super().locate()
         for _ in () if path is None else read_lines(path):
@@ -71,7 +79,7 @@ class SentenceFile(InputFile):
     """A text of which every line can be decoded and is short enough to be held in memory."""
 
     def locate(self) -> Path | None:
-        from headwise.tasks.files import read_text_lines
+        from headwise.tasks.text_input import read_text_lines
 
         path = super().locate()
         for _ in () if path is None else read_text_lines(path):
@@ -80,7 +88,9 @@ class SentenceFile(InputFile):
 
 
 class ReadOnce(InputFile):
-    """Of a text: it may be standard input or a pipe, because it is read once, from beginning to end."""
+    """Of a text: it may be standard input or a pipe, because it is read once, from beginning to
+    end.
+    """
 
     @property
     def path(self) -> Path | None:
@@ -104,11 +114,15 @@ class TextStream(ReadOnce, TextFile):
 
 
 class SentenceStream(ReadOnce, SentenceFile):
-    """A text that is read once; of which every line can be decoded and is short enough to be held in memory."""
+    """A text that is read once; of which every line can be decoded and is short enough to be held
+    in memory.
+    """
 
 
 class Model(Input):
-    """A bundle, or a run directory with one inside; `recipe` is the one that would make such a model (None: the demo does)."""
+    """A bundle, or a run directory with one inside; `recipe` is the one that would make such a
+    model (None: the demo does).
+    """
 
     recipe: str | None = None
     takes_checkpoint = False
@@ -216,7 +230,9 @@ class Output(str):
     def check(self, option: str) -> None:
         """Refuse what could only fail later, when the work is done."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.stat(self)  # a name that is too long, links in a circle, a directory that may not be entered
+            os.stat(
+                self
+            )  # a name that is too long, links in a circle, a directory that may not be entered
         above = next(parent for parent in Path(self).absolute().parents if parent.exists())
         if not above.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self))

@@ -1,4 +1,6 @@
-"""`headwise plan`: what a training will take, before it is started: memory, speed, duration, disk, layout."""
+"""`headwise plan`: what a training will take, before it is started: memory, speed, duration, disk,
+layout.
+"""
 
 import argparse
 import contextlib
@@ -18,16 +20,23 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser = commands.add_parser(
         "plan",
-        help=say("what a training will take: memory, speed, time, disk", "预测一次训练所需的内存、速度、时间与磁盘"),
+        help=say(
+            "what a training will take: memory, speed, time, disk",
+            "预测一次训练所需的内存、速度、时间与磁盘",
+        ),
         description=say(
-            "Predict a training before it starts. Without --device this machine is measured for a few seconds; with it, published "
-            f"figures are used. The aim is memory within 15 %, speed within 25 %.\n\n{examples}",
-            "在训练开始前作出预测。不写 --device 时对本机测量几秒；写了则用公布的参数。目标是内存误差在 15% 以内，速度在 25% 以内。\n\n"
-            + examples,
+            "Predict a training before it starts. Without --device this machine is measured for "
+            "a few seconds; with it, published figures are used. The aim is memory within 15 %, "
+            f"speed within 25 %.\n\n{examples}",
+            "在训练开始前作出预测。不写 --device 时对本机测量几秒；写了则用公布的参数。"
+            "目标是内存误差在 15% 以内，速度在 25% 以内。\n\n" + examples,
         ),
     )
     parser.add_argument(
-        "recipe", type=RecipeName, metavar="RECIPE", help=say("recipe file or recipe name", "配方文件或配方名")
+        "recipe",
+        type=RecipeName,
+        metavar="RECIPE",
+        help=say("recipe file or recipe name", "配方文件或配方名"),
     )
     parser.add_argument(
         "overrides",
@@ -39,7 +48,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--device",
         metavar="NAME",
-        help=say("cpu, h200, h100, a100, l40s, rtx4090 or rtx3090", "cpu、h200、h100、a100、l40s、rtx4090 或 rtx3090"),
+        help=say(
+            "cpu, h200, h100, a100, l40s, rtx4090 or rtx3090",
+            "cpu、h200、h100、a100、l40s、rtx4090 或 rtx3090",
+        ),
     )
     parser.add_argument(
         "--gpus",
@@ -49,7 +61,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("devices that share the batch", "共同分担批次的设备数"),
     )
     parser.add_argument(
-        "--memory", type=positive_number, metavar="GiB", help=say("memory of a device", "每个设备的内存")
+        "--memory",
+        type=positive_number,
+        metavar="GiB",
+        help=say("memory of a device", "每个设备的内存"),
     )
     parser.add_argument(
         "--bandwidth",
@@ -57,7 +72,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="GB/s",
         help=say("what each device can send while all do", "所有设备同时发送时各自的带宽"),
     )
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
 
 
 def positive_number(text: str) -> float:
@@ -65,12 +82,15 @@ def positive_number(text: str) -> float:
         if 0 < (number := float(text)) < float("inf"):
             return number
     raise argparse.ArgumentTypeError(
-        say(f"{text!r} is not a number above 0; give one such as 24", f"{text!r} 不是大于 0 的数；请给出例如 24")
+        say(
+            f"{text!r} is not a number above 0; give one such as 24",
+            f"{text!r} 不是大于 0 的数；请给出例如 24",
+        )
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.planning import plan_recipe
+    from headwise.tasks.planner import plan_recipe
 
     plan = plan_recipe(
         arguments.recipe,

@@ -1,4 +1,6 @@
-"""`headwise predict`: which word comes next? The likeliest continuations by any language model, or words for a gap by a masked one."""
+"""`headwise predict`: which word comes next? The likeliest continuations by any language model, or
+words for a gap by a masked one.
+"""
 
 import argparse
 import json
@@ -18,17 +20,19 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "predict",
         help=say("the likeliest next words of a beginning", "给定开头，预测下一个词"),
         description=say(
-            "The likeliest continuations of a beginning by a language model (a bundle or an ARPA file); a gap (____) may mark the "
-            "end. A masked model (BERT) reads both sides and fills in a gap anywhere. Without BEGINNING: --file, or standard input, one a line.\n\n"
-            "  headwise predict --model runs/ptb 'the company said it ____'\n"
-            "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n"
-            "  headwise predict --model runs/english-masked 'a ____ film'\n"
-            "  headwise predict --model runs/ptb --file beginnings.txt --json",
-            "用语言模型（模型目录或 ARPA 文件）给出最可能的后续；可用 ____ 标出结尾的空。掩码模型（BERT）读两边，可补全任何位置的空。不给 BEGINNING 时读 --file，或标准输入，每行一个。\n\n"
-            "  headwise predict --model runs/ptb 'the company said it ____'\n"
-            "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n"
-            "  headwise predict --model runs/english-masked 'a ____ film'\n"
-            "  headwise predict --model runs/ptb --file beginnings.txt --json",
+            "The likeliest continuations of a beginning by a language model (a bundle or an ARPA "
+            "file); a gap (____) may mark the end. A masked model (BERT) reads both sides and "
+            "fills in a gap anywhere. Without BEGINNING: --file, or standard input, one a "
+            "line.\n\n  headwise predict --model runs/ptb 'the company said it ____'\n  headwise "
+            "predict --model runs/ptb 'the company ____' --length 3 --top 10\n  headwise predict "
+            "--model runs/english-masked 'a ____ film'\n  headwise predict --model runs/ptb "
+            "--file beginnings.txt --json",
+            "用语言模型（模型目录或 ARPA 文件）给出最可能的后续；可用 ____ 标出结尾的空。"
+            "掩码模型（BERT）读两边，可补全任何位置的空。不给 BEGINNING 时读 --file，或标准输入，"
+            "每行一个。\n\n  headwise predict --model runs/ptb 'the company said it ____'\n  "
+            "headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n  headwise "
+            "predict --model runs/english-masked 'a ____ film'\n  headwise predict --model "
+            "runs/ptb --file beginnings.txt --json",
         ),
     )
     parser.add_argument(
@@ -54,7 +58,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="FILE",
         help=say("beginnings, one a line (-: standard input)", "开头，每行一个（- 表示标准输入）"),
     )
-    parser.add_argument("--top", type=positive, default=5, metavar="K", help=say("how many", "给出几个"))
+    parser.add_argument(
+        "--top", type=positive, default=5, metavar="K", help=say("how many", "给出几个")
+    )
     parser.add_argument(
         "--length",
         type=positive,
@@ -65,20 +71,23 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "后续的词元数（字符模型：多数汉语词为 2）",
         ),
     )
-    parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
     if arguments.beginnings and not arguments.file.is_standard_input:
         raise UsageError(
-            "beginnings and --file exclude each other; give one of them", "开头与 --file 不能同时使用；请只给其一"
+            "beginnings and --file exclude each other; give one of them",
+            "开头与 --file 不能同时使用；请只给其一",
         )
 
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.cli.tables import print_table
-    from headwise.tasks.files import read_sentences
-    from headwise.tasks.gap_filling import load_predictor
+    from headwise.tasks.pretraining.gap_filling import load_predictor
+    from headwise.tasks.text_input import read_sentences
 
     model = load_predictor(arguments.model)
     for beginning in arguments.beginnings or read_sentences(arguments.file.path, keep_blank=True):
@@ -89,13 +98,15 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         if not predictions:
             nothing = say(
-                "nothing can follow: this model keeps no probability for what it has not seen after these words; train with a smoothing",
+                "nothing can follow: this model keeps no probability for what it has not seen "
+                "after these words; train with a smoothing",
                 "没有可能的后续：该模型没有为这些词之后未见过的留出概率；请用平滑训练",
             )
             write_line(f"{beginning}\n{nothing}")
             continue
         rows = [
-            (one.label, f"{math.exp(one.log_probability):.4f}", f"{one.log_probability:.3f}") for one in predictions
+            (one.label, f"{math.exp(one.log_probability):.4f}", f"{one.log_probability:.3f}")
+            for one in predictions
         ]
         logarithm, plain = headings(sums_to_one=model.sums_to_one)
         print_table((say("next", "后续"), plain, logarithm), rows, title=beginning)

@@ -1,4 +1,6 @@
-"""`headwise score`: which sentence is more natural? Any language model, sentence by sentence or pair by pair."""
+"""`headwise score`: which sentence is more natural? Any language model, sentence by sentence or
+pair by pair.
+"""
 
 import argparse
 import json
@@ -15,9 +17,9 @@ from headwise.language import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headwise.tasks.language_answers import SentenceScore, Verdict
-    from headwise.tasks.language_model import LanguageModel
-    from headwise.tasks.spelling import PairScores
+    from headwise.tasks.language.answers import SentenceScore, Verdict
+    from headwise.tasks.language.language_model import LanguageModel
+    from headwise.tasks.language.minimal_pairs import PairScores
 
 BLOCK = 256
 """Lines of a file that are scored at once; what is typed is answered line by line."""
@@ -26,22 +28,29 @@ BLOCK = 256
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "score",
-        help=say("which sentence is more natural: probabilities of a language model", "哪句话更自然：语言模型的概率"),
+        help=say(
+            "which sentence is more natural: probabilities of a language model",
+            "哪句话更自然：语言模型的概率",
+        ),
         description=say(
-            "Log-probability of every token, the sum, and perplexity, by a language model (a bundle or an ARPA file). Several "
-            "sentences are compared. Without SENTENCE: --file, or standard input, one sentence a line, one answer a line (of a blank "
-            "line: the end of a sentence alone; --summary leaves blank lines out).\n\n"
-            "  headwise score --model runs/ptb 'the company said it was' 'the company it said was'\n"
-            "  headwise score --model runs/ptb --file sentences.txt --summary\n"
-            "  headwise score --model runs/chinese --pairs known:sighan15-csc/test",
-            "用语言模型（模型目录或 ARPA 文件）给出每个词元的对数概率、总和与困惑度；多句相互比较。"
-            "不给 SENTENCE 时读 --file，或标准输入，每行一句，每行一个回答（空行只有句末一项；--summary 不计空行）。\n\n"
-            "  headwise score --model runs/ptb 'the company said it was' 'the company it said was'\n"
-            "  headwise score --model runs/ptb --file sentences.txt --summary\n"
-            "  headwise score --model runs/chinese --pairs known:sighan15-csc/test",
+            "Log-probability of every token, the sum, and perplexity, by a language model (a "
+            "bundle or an ARPA file). Several sentences are compared. Without SENTENCE: --file, "
+            "or standard input, one sentence a line, one answer a line (of a blank line: the end "
+            "of a sentence alone; --summary leaves blank lines out).\n\n  headwise score --model "
+            "runs/ptb 'the company said it was' 'the company it said was'\n  headwise score "
+            "--model runs/ptb --file sentences.txt --summary\n  headwise score --model "
+            "runs/chinese --pairs known:sighan15-csc/test",
+            "用语言模型（模型目录或 ARPA 文件）给出每个词元的对数概率、总和与困惑度；"
+            "多句相互比较。不给 SENTENCE 时读 --file，或标准输入，每行一句，"
+            "每行一个回答（空行只有句末一项；--summary 不计空行）。\n\n  headwise score --model "
+            "runs/ptb 'the company said it was' 'the company it said was'\n  headwise score "
+            "--model runs/ptb --file sentences.txt --summary\n  headwise score --model "
+            "runs/chinese --pairs known:sighan15-csc/test",
         ),
     )
-    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help=say("sentences to compare", "要比较的句子"))
+    parser.add_argument(
+        "sentences", nargs="*", metavar="SENTENCE", help=say("sentences to compare", "要比较的句子")
+    )
     parser.add_argument(
         "--model",
         required=True,
@@ -61,18 +70,32 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         type=TextFile,
         metavar="FILE",
         help=say(
-            "tab-separated: a misspelt sentence, the right one; how often is the right one likelier? (or known:NAME)",
+            "tab-separated: a misspelt sentence, the right one; how often is the right one "
+            "likelier? (or known:NAME)",
             "以制表符分隔：错句、正句；正句更可能的比例（或 known:NAME）",
         ),
     )
     parser.add_argument(
-        "--summary", action="store_true", help=say("of a text its perplexity alone", "只给出整篇文本的困惑度")
+        "--summary",
+        action="store_true",
+        help=say("of a text its perplexity alone", "只给出整篇文本的困惑度"),
     )
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
-    if sum((bool(arguments.sentences), not arguments.file.is_standard_input, arguments.pairs is not None)) > 1:
+    if (
+        sum(
+            (
+                bool(arguments.sentences),
+                not arguments.file.is_standard_input,
+                arguments.pairs is not None,
+            )
+        )
+        > 1
+    ):
         raise UsageError(
             "sentences, --file and --pairs exclude each other; give one of them",
             "句子、--file 与 --pairs 不能同时使用；请只给其一",
@@ -80,7 +103,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.language_model import LanguageModel
+    from headwise.tasks.language.language_model import LanguageModel
 
     model = LanguageModel.load(arguments.model)
     if arguments.pairs is not None:
@@ -91,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compare(model: "LanguageModel", arguments: argparse.Namespace) -> int:
-    from headwise.tasks.language_answers import judge
+    from headwise.tasks.language.answers import judge
 
     scores = model.score(arguments.sentences)
     verdict = judge(scores)
@@ -119,19 +142,25 @@ def _sentence(scores: "Sequence[SentenceScore]", verdict: "Verdict") -> str:
             + f" 中的词大多不在模型的词表里；{_why_no_verdict()}",
         )
     if verdict.best is None:
-        tied = say(" and ", " 与 ").join(score.text for score in scores if score.total == max(totals))
+        tied = say(" and ", " 与 ").join(
+            score.text for score in scores if score.total == max(totals)
+        )
         return say(f"equally natural: {tied}", f"同样自然：{tied}")
     margin = totals[verdict.best] - sorted(totals)[-2]
     best = scores[verdict.best].text
     if margin >= 700:
         return say(f"more natural: {best}", f"更自然：{best}")
     times = _rounded(math.exp(margin))
-    return say(f"more natural: {best} ({times} times as likely)", f"更自然：{best}（可能性是其次的 {times} 倍）")
+    return say(
+        f"more natural: {best} ({times} times as likely)",
+        f"更自然：{best}（可能性是其次的 {times} 倍）",
+    )
 
 
 def _why_no_verdict() -> str:
     return say(
-        "it gives every unknown word the same probability. Compare sentences of words it has seen, or train it on more text",
+        "it gives every unknown word the same probability. Compare sentences of words it has "
+        "seen, or train it on more text",
         "模型给每个未知词同样的概率。请比较由它见过的词组成的句子，或用更多文本训练",
     )
 
@@ -160,7 +189,8 @@ def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
     )
     if score.total == -math.inf:
         total += say(
-            "; impossible to this model, which gives no probability to what it has not seen; train one with a smoothing",
+            "; impossible to this model, which gives no probability to what it has not seen; "
+            "train one with a smoothing",
             "；该模型不给未见过的内容留概率，因此认为此句不可能；请训练带平滑的模型",
         )
     elif score.num_unknown:
@@ -172,15 +202,19 @@ def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
 
 
 def headings(*, sums_to_one: bool) -> tuple[str, str]:
-    """Of a logarithm and what it is the logarithm of; stupid back-off gives no probabilities, and does not say it does."""
+    """Of a logarithm and what it is the logarithm of; stupid back-off gives no probabilities, and
+    does not say it does.
+    """
     if sums_to_one:
         return say("log p", "对数概率"), "p"
-    return say("log score", "对数分值"), say("score (no p: they sum to more than 1)", "分值（非概率：总和大于 1）")
+    return say("log score", "对数分值"), say(
+        "score (no p: they sum to more than 1)", "分值（非概率：总和大于 1）"
+    )
 
 
 def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
-    from headwise.tasks.files import read_every_sentence, read_sentences
-    from headwise.tasks.language_model import check_sentences
+    from headwise.tasks.language.language_model import check_sentences
+    from headwise.tasks.text_input import read_every_sentence, read_sentences
 
     if arguments.summary:
         given = check_sentences(arguments.sentences) or read_sentences(arguments.file.path)
@@ -190,9 +224,10 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
         else:
             write_line(
                 say(
-                    f"perplexity {result.perplexity:.2f} over {result.num_predictions:,} predictions, {result.num_unknown:,} of them "
-                    "unknown words",
-                    f"困惑度 {result.perplexity:.2f}，共 {result.num_predictions:,} 次预测，其中未知词 {result.num_unknown:,} 次",
+                    f"perplexity {result.perplexity:.2f} over {result.num_predictions:,} "
+                    f"predictions, {result.num_unknown:,} of them unknown words",
+                    f"困惑度 {result.perplexity:.2f}，共 {result.num_predictions:,} 次预测，"
+                    f"其中未知词 {result.num_unknown:,} 次",
                 )
             )
         return 0
@@ -203,12 +238,14 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
             if arguments.json:
                 sys.stdout.write(json.dumps(score.as_dict(), ensure_ascii=False) + "\n")
             else:
-                sys.stdout.write(f"{score.total:.4f}\t{score.perplexity:.2f}\t{score.num_unknown}\t{score.text}\n")
+                sys.stdout.write(
+                    f"{score.total:.4f}\t{score.perplexity:.2f}\t{score.num_unknown}\t{score.text}\n"
+                )
     return 0
 
 
 def _pairs(model: "LanguageModel", arguments: argparse.Namespace) -> int:
-    from headwise.tasks.spelling import score_pairs
+    from headwise.tasks.language.minimal_pairs import score_pairs
 
     result = score_pairs(model, arguments.pairs)
     if arguments.json:
@@ -224,19 +261,21 @@ def _pairs_sentence(result: "PairScores") -> str:
     if result.accuracy is not None:
         sentences.append(
             say(
-                f"the right sentence is likelier in {result.num_right:,} of {result.num_pairs:,} pairs: "
-                f"{100 * result.accuracy:.1f} % ({result.num_equal:,} pairs of equal sentences left out)",
-                f"{result.num_pairs:,} 对中有 {result.num_right:,} 对正句更可能：{100 * result.accuracy:.1f}%"
-                f"（另有 {result.num_equal:,} 对两句相同，未计）",
+                f"the right sentence is likelier in {result.num_right:,} of {result.num_pairs:,} "
+                f"pairs: {100 * result.accuracy:.1f} % ({result.num_equal:,} pairs of equal "
+                "sentences left out)",
+                f"{result.num_pairs:,} 对中有 {result.num_right:,} 对正句更可能："
+                f"{100 * result.accuracy:.1f}%（另有 {result.num_equal:,} 对两句相同，未计）",
             )
         )
     if result.num_unknown:
         pairs = "pair" if result.num_unknown == 1 else "pairs"
         sentences.append(
             say(
-                f"no verdict on {result.num_unknown:,} {pairs}: most words of a sentence are unknown to this model; "
+                f"no verdict on {result.num_unknown:,} {pairs}: most words of a sentence are "
+                f"unknown to this model; {_why_no_verdict()}",
+                f"有 {result.num_unknown:,} 对无法判断：句中的词大多不在模型的词表里；"
                 f"{_why_no_verdict()}",
-                f"有 {result.num_unknown:,} 对无法判断：句中的词大多不在模型的词表里；{_why_no_verdict()}",
             )
         )
     return "\n".join(sentences)

@@ -1,4 +1,6 @@
-"""`headwise senses`: does a model tell the senses of a word apart? A table for each model and layer, and a picture of one word."""
+"""`headwise senses`: does a model tell the senses of a word apart? A table for each model and
+layer, and a picture of one word.
+"""
 
 import argparse
 import json
@@ -10,26 +12,28 @@ from headwise.cli.wrapping import write_line
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.tasks.senses import SenseReport, SenseVectors
+    from headwise.tasks.pretraining.senses import SenseReport, SenseVectors
 
 CORPUS = "known:coarsewsd-20"
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     examples = (
-        "  headwise data fetch coarsewsd-20\n"
-        "  headwise senses --model runs/words --model runs/english-elmo\n"
-        "  headwise senses --model runs/words --model runs/english-elmo --model runs/english-masked --word bank --plot bank.png"
+        "  headwise data fetch coarsewsd-20\n  headwise senses --model runs/words --model "
+        "runs/english-elmo\n  headwise senses --model runs/words --model runs/english-elmo "
+        "--model runs/english-masked --word bank --plot bank.png"
     )
     parser = commands.add_parser(
         "senses",
         help=say("tell the senses of words apart by their vectors", "用向量区分词的不同义项"),
         description=say(
-            "A bank of a river or of money? A linear probe is trained on the vectors of a word in its sentences and asked for the sense in new "
-            "ones, for each model and layer: word2vec (one vector a word), ELMo, BERT. Without --word, all words of CoarseWSD-20.\n\n"
-            + examples,
-            "河岸还是银行？在某词各句中的向量上训练线性探针，再问它新句中的义项，逐模型、逐层比较：word2vec（每词一个向量）、ELMo、BERT。"
-            "不给 --word 时为 CoarseWSD-20 的全部词。\n\n" + examples,
+            "A bank of a river or of money? A linear probe is trained on the vectors of a word in "
+            "its sentences and asked for the sense in new ones, for each model and layer: "
+            "word2vec (one vector a word), ELMo, BERT. Without --word, all words of "
+            "CoarseWSD-20.\n\n" + examples,
+            "河岸还是银行？在某词各句中的向量上训练线性探针，再问它新句中的义项，逐模型、"
+            "逐层比较：word2vec（每词一个向量）、ELMo、BERT。不给 --word 时为 CoarseWSD-20 "
+            "的全部词。\n\n" + examples,
         ),
     )
     parser.add_argument(
@@ -38,12 +42,18 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         type=WordReaderModel,
         required=True,
         metavar="DIR",
-        help=say("word vectors, ELMo or an encoder; may be given several times", "词向量、ELMo 或编码器；可给出多次"),
+        help=say(
+            "word vectors, ELMo or an encoder; may be given several times",
+            "词向量、ELMo 或编码器；可给出多次",
+        ),
     )
     parser.add_argument(
         "--untrained",
         action="store_true",
-        help=say("also the same networks with random weights: what reading alone gives", "另列权重随机的同一网络"),
+        help=say(
+            "also the same networks with random weights: what reading alone gives",
+            "另列权重随机的同一网络",
+        ),
     )
     parser.add_argument(
         "--word",
@@ -71,7 +81,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--plot",
         type=OutputFile,
         metavar="FILE",
-        help=say("draw the (first) word's occurrences by sense", "按义项画出（第一个）词的各次出现"),
+        help=say(
+            "draw the (first) word's occurrences by sense", "按义项画出（第一个）词的各次出现"
+        ),
     )
     parser.add_argument(
         "--layout",
@@ -79,7 +91,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         default="tsne",
         help=say("how the picture is laid out: tsne or pca", "图的布局：tsne 或 pca"),
     )
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -95,13 +109,13 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from headwise.cli.display import TrainingDisplay
-    from headwise.data.senses import read_senses
+    from headwise.data.labels.word_senses import read_senses
     from headwise.errors import UsageError
 
     words = tuple(dict.fromkeys(arguments.word))
     parts = [read_senses(source, words=words) for source in (arguments.train, arguments.test)]
-    from headwise.tasks.senses import measure_senses
-    from headwise.tasks.word_reading import load_word_reader
+    from headwise.tasks.pretraining.contextual_vectors import load_word_reader
+    from headwise.tasks.pretraining.senses import measure_senses
 
     readers = {}
     for model in arguments.model:
@@ -111,7 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
             readers[f"{Path(model).name} (untrained)"] = load_word_reader(model, untrained=True)
     if len(readers) < len(arguments.model):
         raise UsageError(
-            "two models have the same name; rename one of the directories", "两个模型同名；请将其中一个目录改名"
+            "two models have the same name; rename one of the directories",
+            "两个模型同名；请将其中一个目录改名",
         )
     with TrainingDisplay() as display:
         report, vectors = measure_senses(readers, parts[0].found, parts[1].found, events=display)
@@ -119,13 +134,18 @@ def run(arguments: argparse.Namespace) -> int:
         _draw(arguments, report, vectors)
     if report.num_unlearnt:
         note = say(
-            f"left out: {report.num_unlearnt:,} test occurrences whose sense the training part does not show, or shows alone",
-            f"未计入：测试部分有 {report.num_unlearnt:,} 次出现的义项在训练部分没有，或是该词在其中唯一的义项",
+            f"left out: {report.num_unlearnt:,} test occurrences whose sense the training part "
+            "does not show, or shows alone",
+            f"未计入：测试部分有 {report.num_unlearnt:,} 次出现的义项在训练部分没有，"
+            "或是该词在其中唯一的义项",
         )
         write_line(note, sys.stderr)
     if arguments.json:
         left_out = {"left_out": {"train": parts[0].num_left_out, "test": parts[1].num_left_out}}
-        sys.stdout.write(json.dumps(report.as_dict() | left_out, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        sys.stdout.write(
+            json.dumps(report.as_dict() | left_out, ensure_ascii=False, indent=2, allow_nan=False)
+            + "\n"
+        )
         return 0
     _print(report)
     return 0
@@ -141,13 +161,18 @@ def _draw(arguments: argparse.Namespace, report: "SenseReport", vectors: "SenseV
     scores = measured[word].scores
     numbers = [number for number, one in enumerate(vectors.occurrences) if one.word == word]
     panels = {
-        f"{name}, {100 * scores[name].balanced:.0f} %": layers[-1][numbers] for name, layers in vectors.layers.items()
+        f"{name}, {100 * scores[name].balanced:.0f} %": layers[-1][numbers]
+        for name, layers in vectors.layers.items()
     }
     senses = [vectors.occurrences[number].sense for number in numbers]
     key = draw_sense_map(word, senses, panels, Path(arguments.plot), method=arguments.layout)
-    write_line(say(f"picture of {word}: {arguments.plot}", f"{word} 的图：{arguments.plot}"), sys.stderr)
+    write_line(
+        say(f"picture of {word}: {arguments.plot}", f"{word} 的图：{arguments.plot}"), sys.stderr
+    )
     if key:
-        write_line("  ".join(f"{number} {sense}" for number, sense in enumerate(key, start=1)), sys.stderr)
+        write_line(
+            "  ".join(f"{number} {sense}" for number, sense in enumerate(key, start=1)), sys.stderr
+        )
 
 
 def _print(report: "SenseReport") -> None:
@@ -175,7 +200,8 @@ def _print(report: "SenseReport") -> None:
             for one in report.words
         ],
         title=say(
-            "balanced accuracy of a linear probe on the last layer (most frequent: plain accuracy), %",
+            "balanced accuracy of a linear probe on the last layer (most frequent: plain "
+            "accuracy), %",
             "最后一层上线性探针的均衡准确率（最常见义项一列为普通准确率），%",
         ),
     )
@@ -185,7 +211,8 @@ def _print(report: "SenseReport") -> None:
         [say("hard pairs", "难分的义项对"), *models],
         [
             [
-                f"{pair.word}: {' / '.join(sense.removeprefix(pair.word + '_') for sense in pair.senses)}",
+                f"{pair.word}: "
+                f"{' / '.join(sense.removeprefix(pair.word + '_') for sense in pair.senses)}",
                 *(f"{100 * pair.balanced[name][-1]:.1f}" for name in models),
             ]
             for pair in report.pairs

@@ -16,7 +16,10 @@ from headwise.language import say
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "serve",
-        help=say("put models behind HTTP: translate, score, look inside", "以 HTTP 提供模型：翻译、打分、观察内部"),
+        help=say(
+            "put models behind HTTP: translate, score, look inside",
+            "以 HTTP 提供模型：翻译、打分、观察内部",
+        ),
         description=say(
             "Loads bundles (translators, language models, word vectors, classifiers) and answers requests until it is stopped. "
             "Requests that come at the same time share batches. SIGTERM finishes what was accepted.\n\n"
@@ -27,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise serve runs/demo other=runs/zh-en --host 0.0.0.0 --keys keys.txt\n"
             '  curl HOST:8000/v1/models -H "Authorization: Bearer hw_…"\n\n'
             "Addresses: / (the page of `headwise explore`); /v1/translate, /v1/trace, /v1/row and /v1/occlude (translators), /v1/score and "
-            "/v1/predict (language models), /v1/vectors (word vectors), /v1/attend, /v1/positions, /v1/patterns and /v1/costs, "
+            "/v1/predict (language models), /v1/vectors (word vectors), /v1/attend, /v1/positions, /v1/patterns, /v1/kinds and /v1/costs, "
             "/v1/runs and /v1/runs/log (--runs), /v1/models, /translate, /detect and /languages (LibreTranslate), /healthz, /readyz, /metrics; "
             "/openapi.json describes them all.",
             "加载模型（翻译、语言模型、词向量、分类）并应答请求，直到停止。同时到来的请求合并成批。SIGTERM 时先完成已接受的请求。\n\n"
@@ -38,7 +41,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise serve runs/demo other=runs/zh-en --host 0.0.0.0 --keys keys.txt\n"
             '  curl HOST:8000/v1/models -H "Authorization: Bearer hw_…"\n\n'
             "地址：/（`headwise explore` 的页面）；/v1/translate、/v1/trace、/v1/row 与 /v1/occlude（翻译模型），/v1/score 与 /v1/predict（语言模型），"
-            "/v1/vectors（词向量），/v1/attend、/v1/positions、/v1/patterns 与 /v1/costs，/v1/runs 与 /v1/runs/log（--runs），/v1/models、"
+            "/v1/vectors（词向量），/v1/attend、/v1/positions、/v1/patterns、/v1/kinds 与 /v1/costs，/v1/runs 与 /v1/runs/log（--runs），/v1/models、"
             "/translate、/detect 与 /languages（LibreTranslate）、/healthz、/readyz、/metrics；"
             "/openapi.json 有全部说明。",
         ),
@@ -60,20 +63,28 @@ def add_listening(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help=say("address to listen on (default 127.0.0.1: this machine only)", "监听地址（默认 127.0.0.1：仅限本机）"),
+        help=say(
+            "address to listen on (default 127.0.0.1: this machine only)",
+            "监听地址（默认 127.0.0.1：仅限本机）",
+        ),
     )
     parser.add_argument(
         "--port",
         type=int,
         default=8000,
         metavar="N",
-        help=say("port (default 8000; 0 takes a free one)", "端口（默认 8000；0 表示任选空闲端口）"),
+        help=say(
+            "port (default 8000; 0 takes a free one)", "端口（默认 8000；0 表示任选空闲端口）"
+        ),
     )
     parser.add_argument(
         "--keys",
         type=Input,
         metavar="FILE",
-        help=say("ask for one of these keys (made by `headwise key`)", "要求出示其中的密钥（由 `headwise key` 生成）"),
+        help=say(
+            "ask for one of these keys (made by `headwise key`)",
+            "要求出示其中的密钥（由 `headwise key` 生成）",
+        ),
     )
     parser.add_argument(
         "--allow-host",
@@ -99,7 +110,8 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help=say(
-            "requests a minute for each key or address (default 60; 0, any number, on a loopback address)",
+            "requests a minute for each key or address (default 60; 0, any number, on a loopback "
+            "address)",
             "每个密钥或地址每分钟的请求数（默认 60；在回环地址上为 0，即不限）",
         ),
     )
@@ -118,7 +130,10 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=30.0,
         metavar="SECONDS",
-        help=say("longest time for a request; then 504 (default 30)", "单个请求的最长时间；超过则 504（默认 30）"),
+        help=say(
+            "longest time for a request; then 504 (default 30)",
+            "单个请求的最长时间；超过则 504（默认 30）",
+        ),
     )
 
 
@@ -130,7 +145,11 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def _settings(arguments: argparse.Namespace) -> Any:
-    limits = {"queue": arguments.queue, "deadline_seconds": arguments.deadline, "rate": arguments.rate}
+    limits = {
+        "queue": arguments.queue,
+        "deadline_seconds": arguments.deadline,
+        "rate": arguments.rate,
+    }
     return server_settings(arguments, **limits)
 
 
@@ -145,7 +164,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def server_settings(
-    arguments: argparse.Namespace, *, queue: int = 64, deadline_seconds: float = 30.0, rate: int | None = None
+    arguments: argparse.Namespace,
+    *,
+    queue: int = 64,
+    deadline_seconds: float = 30.0,
+    rate: int | None = None,
 ) -> Any:
     """The options of `add_listening`, and limits, as checked settings."""
     from headwise.serving.limits import ServerSettings
@@ -153,7 +176,8 @@ def server_settings(
 
     if arguments.runs is not None and not Path(arguments.runs).is_dir():
         raise UsageError(
-            f"--runs {arguments.runs!r} is no directory; give the one that holds your runs, e.g. --runs runs",
+            f"--runs {arguments.runs!r} is no directory; give the one that holds your runs, e.g. "
+            "--runs runs",
             f"--runs {arguments.runs!r} 不是目录；请给出存放训练的目录，例如 --runs runs",
         )
     given = {
@@ -175,8 +199,9 @@ def announce(line: str) -> None:
 
 
 KEPT_KERNELS = "256"
-"""oneDNN keeps a compiled product for each shape it meets, a thousand by default. Batches of a server have all shapes: its memory
-grew from 330 to 740 MB in 18,000 requests. With 64 it is a third slower, with 256 no slower (docs/experiments.md)."""
+"""oneDNN keeps a compiled product for each shape it meets, a thousand by default. Batches of a
+server have all shapes: its memory grew from 330 to 740 MB in 18,000 requests. With 64 it is a third
+slower, with 256 no slower (docs/experiments/serving.md)."""
 
 
 def require_server() -> None:
@@ -188,6 +213,8 @@ def require_server() -> None:
 
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise UsageError(
-            "serving needs fastapi and uvicorn, which are not installed; run: pip install 'headwise[serve]'",
-            "`headwise serve` 需要 fastapi 与 uvicorn，尚未安装；请运行：pip install 'headwise[serve]'",
+            "serving needs fastapi and uvicorn, which are not installed; run: pip install "
+            "'headwise[serve]'",
+            "`headwise serve` 需要 fastapi 与 uvicorn，尚未安装；请运行：pip install "
+            "'headwise[serve]'",
         )

@@ -1,7 +1,8 @@
-"""Tables on standard output: with lines around the cells on a terminal, tab-separated where a program reads them.
+"""Tables on standard output: with lines around the cells on a terminal, tab-separated where a
+program reads them.
 
-On a terminal that is too narrow for a table's longest words no word is broken: each row is written as a list instead, one
-`heading: cell` a line.
+On a terminal that is too narrow for a table's longest words no word is broken: each row is written
+as a list instead, one `heading: cell` a line.
 """
 
 import re
@@ -26,8 +27,13 @@ def print_table(headings: Sequence[str], rows: Rows, *, title: str | None = None
         return
     if title is not None:
         write_line(title)
-    columns = [number for number in range(len(headings)) if number == 0 or any(row[number] for row in rows)]
-    headings, rows = [headings[one] for one in columns], [[row[one] for one in columns] for row in rows]
+    columns = [
+        number for number in range(len(headings)) if number == 0 or any(row[number] for row in rows)
+    ]
+    headings, rows = (
+        [headings[one] for one in columns],
+        [[row[one] for one in columns] for row in rows],
+    )
     widths = column_widths(headings, rows, terminal_width())
     if widths is None:
         _print_list(headings, rows)
@@ -36,7 +42,9 @@ def print_table(headings: Sequence[str], rows: Rows, *, title: str | None = None
 
 
 def column_widths(headings: Sequence[str], rows: Rows, width: int) -> list[int] | None:
-    """How wide each column is drawn; None if even broken between words the table is wider than `width`."""
+    """How wide each column is drawn; None if even broken between words the table is wider than
+    `width`.
+    """
     columns = [[cells[number] for cells in (headings, *rows)] for number in range(len(headings))]
     lowest = [max(map(longest_part, column)) for column in columns]
     widths = [max(map(text_width, column)) for column in columns]
@@ -56,21 +64,33 @@ def _print_boxed(headings: Sequence[str], rows: Rows, widths: Sequence[int]) -> 
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=terminal_width())
+    console = Console(
+        file=sys.stdout, markup=False, highlight=False, emoji=False, width=terminal_width()
+    )
     # Where most rows take several lines, rules between them tell one from the next.
-    broken = [row for row in rows if any(text_width(cell) > width for cell, width in zip(row, widths, strict=True))]
+    broken = [
+        row
+        for row in rows
+        if any(text_width(cell) > width for cell, width in zip(row, widths, strict=True))
+    ]
     table = Table(box=HEAVY_HEAD, show_lines=2 * len(broken) > len(rows))
     for number, heading in enumerate(headings):
         is_figure = number > 0 and all(_is_figure(row[number]) for row in rows)
         shown = "\n".join(wrap(heading, widths[number]))
-        table.add_column(shown, justify="right" if is_figure else "left", width=widths[number], no_wrap=True)
+        table.add_column(
+            shown, justify="right" if is_figure else "left", width=widths[number], no_wrap=True
+        )
     for row in rows:
-        table.add_row(*("\n".join(wrap(cell, width)) for cell, width in zip(row, widths, strict=True)))
+        table.add_row(
+            *("\n".join(wrap(cell, width)) for cell, width in zip(row, widths, strict=True))
+        )
     console.print(table)
 
 
 def _is_figure(cell: str) -> bool:
-    """A number with or without a unit and a remark in brackets, nothing, or a dash; not a sentence that begins with a number."""
+    """A number with or without a unit and a remark in brackets, nothing, or a dash; not a sentence
+    that begins with a number.
+    """
     words = re.findall(r"[^\W\d_]+", re.sub(r"\(.*\)", "", cell))
     return FIGURE.match(cell) is not None and len(words) <= 1
 

@@ -10,7 +10,7 @@ from headwise.language import say
 __all__ = ["add_parser", "check", "run"]
 
 if TYPE_CHECKING:
-    from headwise.tasks.labeller import LabelledAnswer
+    from headwise.tasks.labels.labeller import LabelledAnswer
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -18,10 +18,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "tag",
         help=say("name the tag of each word", "给每个词标注"),
         description=say(
-            "A tag for each word (words are cut at spaces) by a trained tagger; or how often it is right.\n\n"
-            "  headwise tag --model runs/tags 'I saw a saw'\n"
-            "  headwise tag --model runs/tags --file sentences.txt --json\n"
-            "  headwise tag --model runs/tags --measure known:ud-english-ewt/test",
+            "A tag for each word (words are cut at spaces) by a trained tagger; or how often it "
+            "is right.\n\n  headwise tag --model runs/tags 'I saw a saw'\n  headwise tag --model "
+            "runs/tags --file sentences.txt --json\n  headwise tag --model runs/tags --measure "
+            "known:ud-english-ewt/test",
             "用训练好的标注模型给每个词（按空格切分）一个标注；或度量其准确率。\n\n"
             "  headwise tag --model runs/tags 'I saw a saw'\n"
             "  headwise tag --model runs/tags --file sentences.txt --json\n"
@@ -36,4 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(answer: "LabelledAnswer") -> None:
-    sys.stdout.write(" ".join(f"{word}/{tag}" for word, tag in zip(answer.words, answer.labels, strict=True)) + "\n")
+    sys.stdout.write(
+        " ".join(f"{word}/{tag}" for word, tag in zip(answer.words, answer.labels, strict=True))
+        + "\n"
+    )

@@ -19,22 +19,22 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "train",
         help=say("train a model from a recipe", "按配方训练模型"),
         description=say(
-            "Train a model from a recipe. Your own corpus (my/train.en, my/train.de, one sentence a line):\n\n"
-            "  headwise train pocket --run runs/mine data.source=en data.target=de \\\n"
-            "      data.train=my/train data.valid=my/valid data.test=my/test\n\n"
-            "`pocket` is small enough for a laptop. With a GPU and some hundred thousand pairs take `base`; `headwise plan base data.train=my/train` says "
-            "how long it would learn. Stop whenever you like and go on with:\n\n"
-            "  headwise train --run runs/mine --resume\n\n"
-            "Progress goes to standard error and runs/mine/log.jsonl; the model to runs/mine/model.\n\n"
-            "On several processors or machines: torchrun --nproc-per-node=2 -m -- headwise train …",
-            "按配方训练模型。自己的语料（my/train.en、my/train.de，每行一句）：\n\n"
-            "  headwise train pocket --run runs/mine data.source=en data.target=de \\\n"
-            "      data.train=my/train data.valid=my/valid data.test=my/test\n\n"
-            "`pocket` 很小，笔记本电脑即可训练。有 GPU 和几十万句对时用 `base`；`headwise plan base data.train=my/train` 会估计要训练多久。"
-            "随时可以停止，之后这样继续：\n\n"
-            "  headwise train --run runs/mine --resume\n\n"
-            "进度写到标准错误与 runs/mine/log.jsonl，模型写到 runs/mine/model。\n\n"
-            "使用多个处理器或多台机器：torchrun --nproc-per-node=2 -m -- headwise train …",
+            "Train a model from a recipe. Your own corpus (my/train.en, my/train.de, one sentence "
+            "a line):\n\n  headwise train pocket --run runs/mine data.source=en data.target=de "
+            "\\\n      data.train=my/train data.valid=my/valid data.test=my/test\n\n`pocket` is "
+            "small enough for a laptop. With a GPU and some hundred thousand pairs take `base`; "
+            "`headwise plan base data.train=my/train` says how long it would learn. Stop whenever "
+            "you like and go on with:\n\n  headwise train --run runs/mine --resume\n\nProgress "
+            "goes to standard error and runs/mine/log.jsonl; the model to runs/mine/model.\n\nOn "
+            "several processors or machines: torchrun --nproc-per-node=2 -m -- headwise train …",
+            "按配方训练模型。自己的语料（my/train.en、my/train.de，每行一句）：\n\n  headwise "
+            "train pocket --run runs/mine data.source=en data.target=de \\\n      "
+            "data.train=my/train data.valid=my/valid data.test=my/test\n\n`pocket` 很小，"
+            "笔记本电脑即可训练。有 GPU 和几十万句对时用 `base`；`headwise plan base "
+            "data.train=my/train` 会估计要训练多久。随时可以停止，之后这样继续：\n\n  headwise "
+            "train --run runs/mine --resume\n\n进度写到标准错误与 runs/mine/log.jsonl，模型写到 "
+            "runs/mine/model。\n\n使用多个处理器或多台机器：torchrun --nproc-per-node=2 -m -- "
+            "headwise train …",
         ),
     )
     parser.add_argument(
@@ -43,7 +43,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         type=RecipeName,
         metavar="RECIPE",
         help=say(
-            "a recipe file, or a shipped name (headwise recipes); --resume takes the one of the run",
+            "a recipe file, or a shipped name (headwise recipes); --resume takes the one of the "
+            "run",
             "配方文件，或自带配方名（headwise recipes）；--resume 时取运行自己的配方",
         ),
     )
@@ -60,27 +61,35 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="DIR",
         help=say("directory of this run (--check needs none)", "本次运行的目录（--check 不需要）"),
     )
-    parser.add_argument("--resume", action="store_true", help=say("go on with the run in DIR", "继续 DIR 中的运行"))
     parser.add_argument(
-        "--check", action="store_true", help=say("check recipe and data, train nothing", "只检查配方与数据，不训练")
+        "--resume", action="store_true", help=say("go on with the run in DIR", "继续 DIR 中的运行")
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help=say("check recipe and data, train nothing", "只检查配方与数据，不训练"),
     )
     parser.add_argument(
         "--anyway",
         action="store_true",
         help=say("start although it will not fit into memory", "即使预计内存不足也开始"),
     )
-    parser.add_argument("--json", action="store_true", help=say("print the result as JSON", "以 JSON 输出结果"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("print the result as JSON", "以 JSON 输出结果")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
     if arguments.run is None and not arguments.check:
         raise UsageError(
-            "--run DIR is missing: training needs a directory for its log, checkpoints and model, e.g. --run runs/first",
+            "--run DIR is missing: training needs a directory for its log, checkpoints and model, "
+            "e.g. --run runs/first",
             "缺少 --run DIR：训练需要一个目录存放日志、检查点与模型，例如 --run runs/first",
         )
     if arguments.run is None and arguments.resume:
         raise UsageError(
-            "--resume needs --run DIR: the directory of the run to go on with, e.g. --run runs/first",
+            "--resume needs --run DIR: the directory of the run to go on with, e.g. --run "
+            "runs/first",
             "--resume 需要 --run DIR：要继续的运行目录，例如 --run runs/first",
         )
     if (
@@ -98,14 +107,17 @@ def _recipe_of_run(arguments: argparse.Namespace) -> RecipeName:
     """The recipe that a run began with, where none is given."""
     if not arguments.resume:
         raise UsageError(
-            "RECIPE is missing: give a recipe file or a shipped name, e.g. headwise train pocket --run runs/first",
+            "RECIPE is missing: give a recipe file or a shipped name, e.g. headwise train pocket "
+            "--run runs/first",
             "缺少 RECIPE：请给出配方文件或自带配方名，例如 headwise train pocket --run runs/first",
         )
     held = Path(arguments.run) / "recipe.yaml"
     if not held.is_file():
         raise UsageError(
-            f"{arguments.run} holds no run to go on with: there is no {held}; give the directory of one, or a recipe to begin with",
-            f"{arguments.run} 中没有可继续的运行：缺少 {held}；请给出运行目录，或给出配方以开始新的运行",
+            f"{arguments.run} holds no run to go on with: there is no {held}; give the directory "
+            "of one, or a recipe to begin with",
+            f"{arguments.run} 中没有可继续的运行：缺少 {held}；请给出运行目录，"
+            "或给出配方以开始新的运行",
         )
     return RecipeName(held)
 
@@ -114,10 +126,12 @@ def run(arguments: argparse.Namespace) -> int:
     import tempfile
 
     from headwise.cli.display import TrainingDisplay, print_summary
-    from headwise.tasks.running import check_run, train
+    from headwise.tasks.run import check_run, train
 
     recipe, overrides = arguments.recipe, arguments.overrides
-    start = partial(train, recipe, resume=arguments.resume, overrides=overrides, anyway=arguments.anyway)
+    start = partial(
+        train, recipe, resume=arguments.resume, overrides=overrides, anyway=arguments.anyway
+    )
     if not is_first_process():
         if not arguments.check:
             start(run=arguments.run)

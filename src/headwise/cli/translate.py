@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from headwise.cli.display import TrainingDisplay
     from headwise.decoding.choices import DecodingSettings
     from headwise.explorer.traces import Trace
-    from headwise.tasks.line_translation import Line, TranslatedLine
-    from headwise.tasks.translator import Translation, Translator
+    from headwise.tasks.translation.line_translation import Line
+    from headwise.tasks.translation.translator import Translation, Translator
 
 __all__ = ["add_parser", "check", "converse", "run"]
 
@@ -32,7 +32,8 @@ def check(arguments: argparse.Namespace) -> None:
         check_ending(Path(arguments.attention))
     if _asks(arguments) and arguments.attention is not None:
         raise UsageError(
-            "--attention was given but no text; give the sentence with --text, in a FILE or through a pipe",
+            "--attention was given but no text; give the sentence with --text, in a FILE or "
+            "through a pipe",
             "给出了 --attention 却没有文本；请用 --text 给出句子，或使用文件、管道",
         )
     if arguments.checkpoint is not None:
@@ -50,14 +51,16 @@ def _asks(arguments: argparse.Namespace) -> bool:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.line_translation import translate_lines
+    from headwise.tasks.translation.line_translation import translate_lines
 
     translator = _load(arguments)
     lines = None if _asks(arguments) else _lines(arguments)
     decoding = translator.settings(_changes(arguments, kind=translator.recipe.decoding.kind))
     if lines is None:
         return converse(translator, decoding)
-    looking = None if arguments.attention is None else _Looking(translator, Path(arguments.attention))
+    looking = (
+        None if arguments.attention is None else _Looking(translator, Path(arguments.attention))
+    )
     stream = translate_lines(
         translator,
         lines,
@@ -73,34 +76,36 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _write(stream: "Iterable[TranslatedLine]", arguments: argparse.Namespace, looking: "_Looking | None") -> None:
+def _write(
+    stream: "Iterable[Translation]", arguments: argparse.Namespace, looking: "_Looking | None"
+) -> None:
     for number, line in enumerate(stream, start=1):
         if looking is not None:
             looking.add(line)
         if arguments.json:
-            changed = {"too_long": line.change} if line.change else {}
-            sys.stdout.write(json.dumps({**line.translation.as_dict(), **changed}, ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps(line.as_dict(), ensure_ascii=False) + "\n")
         elif arguments.n_best > 1:
-            _write_candidates(line.translation, number)
+            _write_candidates(line, number)
         else:
-            sys.stdout.write(line.translation.text + "\n")
+            sys.stdout.write(line.text + "\n")
         sys.stdout.flush()
 
 
 def _load(arguments: argparse.Namespace) -> "Translator":
-    from headwise.tasks.bundle import load_bundle
-    from headwise.tasks.checkpoint_bundle import load_checkpoint_bundle
-    from headwise.tasks.translator import Translator
+    from headwise.tasks.translation.bundle import load_translator_bundle
+    from headwise.tasks.translation.checkpoint_bundle import load_checkpoint_bundle
+    from headwise.tasks.translation.translator import Translator
 
     if arguments.checkpoint is None:
-        bundle = load_bundle(arguments.model)
+        bundle = load_translator_bundle(arguments.model)
     else:
         bundle = load_checkpoint_bundle(Path(arguments.model), arguments.checkpoint)
         step = bundle.results["steps"]
         write_line(
             say(
                 f"{arguments.model}: weights of step {step:,} of {bundle.recipe.training.steps:,}",
-                f"{arguments.model}：第 {step:,} 步的权重（共 {bundle.recipe.training.steps:,} 步）",
+                f"{arguments.model}：第 {step:,} 步的权重（共 {bundle.recipe.training.steps:,} "
+                "步）",
             ),
             sys.stderr,
         )
@@ -108,7 +113,7 @@ def _load(arguments: argparse.Namespace) -> "Translator":
 
 
 def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":
-    from headwise.tasks.line_translation import Line, read_places
+    from headwise.tasks.translation.line_translation import Line, read_places
 
     if arguments.text:
         return [Line(text, "--text", number) for number, text in enumerate(arguments.text, start=1)]
@@ -135,10 +140,12 @@ class _Progress:
         if self._display is not None:
             self._display.__exit__(*error)
 
-    def watch(self, stream: "Iterable[TranslatedLine]") -> "Iterator[TranslatedLine]":
-        from headwise.tasks.files import read_lines_or_none
+    def watch(self, stream: "Iterable[Translation]") -> "Iterator[Translation]":
+        from headwise.tasks.text_input import read_lines_or_none
 
-        total = sum(1 for _ in read_lines_or_none(Path(self._file))) if self._display is not None else 0
+        total = (
+            sum(1 for _ in read_lines_or_none(Path(self._file))) if self._display is not None else 0
+        )
         for number, line in enumerate(stream, start=1):
             yield line
             if self._display is not None:
@@ -146,14 +153,16 @@ class _Progress:
 
 
 class _Looking:
-    """Collects what translations looked at; more than a file can hold is refused as soon as it is too much."""
+    """Collects what translations looked at; more than a file can hold is refused as soon as it is
+    too much.
+    """
 
     def __init__(self, translator: "Translator", path: Path) -> None:
         self.languages = translator.source_language, translator.target_language
         self.path = path
         self.traces: list["Trace"] = []
 
-    def add(self, line: "TranslatedLine") -> None:
+    def add(self, line: "Translation") -> None:
         from headwise.explorer.attention_files import check_size
         from headwise.explorer.tracing import trace_from
 
@@ -174,13 +183,18 @@ def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:
     """The options as `key=value` changes of the model's decoding settings."""
     changes = list(arguments.changes)
     if (arguments.n_best > 1 or arguments.require) and kind == "greedy":
-        # Greedy search has one candidate and cannot plan; a beam is what was asked for, unless --set says otherwise.
+        # Greedy search has one candidate and cannot plan; a beam is what was asked for, unless
+        # --set says otherwise.
         changes.insert(0, "kind=beam")
         if not any(change.startswith("kind=") for change in arguments.changes):
             _tell_beam("--n-best" if arguments.n_best > 1 else "--require")
     if arguments.n_best > 1:
         changes.append(f"num_best={arguments.n_best}")
-    for key, wish in (("prefix", arguments.prefix), ("forbidden", arguments.forbid), ("required", arguments.require)):
+    for key, wish in (
+        ("prefix", arguments.prefix),
+        ("forbidden", arguments.forbid),
+        ("required", arguments.require),
+    ):
         if wish:
             changes.append(f"{key}={json.dumps(wish)}")
     return changes
@@ -190,7 +204,8 @@ def _tell_beam(option: str) -> None:
     logging.getLogger(__name__).warning(
         "%s",
         say(
-            f"this model searches greedily, which has one candidate; {option} searches by beam instead (--set size=8 changes its size)",
+            f"this model searches greedily, which has one candidate; {option} searches by beam "
+            "instead (--set size=8 changes its size)",
             f"该模型用贪心搜索，只有一个候选；{option} 改用束搜索（--set size=8 可改束宽）",
         ),
     )
@@ -203,12 +218,15 @@ def _write_candidates(translation: "Translation", number: int) -> None:
 
 def converse(translator: "Translator", decoding: "DecodingSettings | None" = None) -> int:
     """A prompt: a sentence in, its translation out, until an empty line."""
-    from headwise.tasks.line_translation import Line, translate_lines
+    from headwise.tasks.translation.line_translation import Line, translate_lines
 
     pair = f"{translator.source_language} → {translator.target_language}"
     form = translator.form.label
     write_line(
-        say(f"{pair}. Type a sentence; an empty line ends. ({form})", f"{pair}。输入句子，空行结束。（{form}）"),
+        say(
+            f"{pair}. Type a sentence; an empty line ends. ({form})",
+            f"{pair}。输入句子，空行结束。（{form}）",
+        ),
         sys.stderr,
     )
     number = 0
@@ -221,8 +239,10 @@ def converse(translator: "Translator", decoding: "DecodingSettings | None" = Non
         if not line.strip():
             return 0
         number += 1
-        for answer in translate_lines(translator, [Line(line, say("input", "输入"), number)], decoding):
-            if len(answer.translation.n_best) > 1:
-                _write_candidates(answer.translation, 1)
+        for answer in translate_lines(
+            translator, [Line(line, say("input", "输入"), number)], decoding
+        ):
+            if len(answer.n_best) > 1:
+                _write_candidates(answer, 1)
             else:
-                sys.stdout.write(answer.translation.text + "\n")
+                sys.stdout.write(answer.text + "\n")

@@ -1,8 +1,10 @@
-"""Lines that fit a terminal: broken between words, in Chinese between characters; left whole where a program reads them.
+"""Lines that fit a terminal: broken between words, in Chinese between characters; left whole where
+a program reads them.
 
-A line may be broken at a space, after `|` (the signatures of sacreBLEU), and before or after a Chinese character, except where
-punctuation would then begin or end a line. A command is to be copied and is never broken: what stands between backticks, and what
-follows `: headwise` to the end of its line. A part that is longer than a line is left to the terminal, which keeps it whole when it
+A line may be broken at a space, after `|` (the signatures of sacreBLEU), and before or after a
+Chinese character, except where punctuation would then begin or end a line. A command is to be
+copied and is never broken: what stands between backticks, and what follows `: headwise` to the end
+of its line. A part that is longer than a line is left to the terminal, which keeps it whole when it
 is copied.
 """
 
@@ -20,13 +22,17 @@ OPENING = "（《「『“‘("
 """Characters that may not end a line."""
 _WIDE = r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]"
 _PART = re.compile(
-    rf"`[^`\n]*`|(?<=[:：] )headwise .*|(?<=：)headwise .*|{_WIDE}|[^\s|`]*?(?:\||(?={_WIDE}|[\s`]|$))|`", re.DOTALL
+    rf"`[^`\n]*`|(?<=[:：] )headwise .*|(?<=：)headwise .*|{_WIDE}|[^\s|`]*?(?:\||(?={_WIDE}|[\s`]|$))|`",
+    re.DOTALL,
 )
 
 
 def text_width(text: str) -> int:
     """Columns on a terminal: a Chinese character takes two, a combining mark none."""
-    return sum(0 if unicodedata.combining(one) else 1 + (unicodedata.east_asian_width(one) in "WF") for one in text)
+    return sum(
+        0 if unicodedata.combining(one) else 1 + (unicodedata.east_asian_width(one) in "WF")
+        for one in text
+    )
 
 
 def pad(text: str, width: int) -> str:
@@ -41,7 +47,11 @@ def split_parts(text: str) -> list[str]:
     while place < len(text):
         spaces = len(text[place:]) - len(text[place:].lstrip(" "))
         found = _PART.match(text, place + spaces)
-        end = found.end() if found is not None and found.end() > place + spaces else place + spaces + 1
+        end = (
+            found.end()
+            if found is not None and found.end() > place + spaces
+            else place + spaces + 1
+        )
         part = text[place:end]
         place = end
         joins = bool(parts) and not spaces and (part[0] in CLOSING or parts[-1][-1] in OPENING)
@@ -78,7 +88,10 @@ def join_parts(parts: Sequence[str], width: int, separator: str = " · ") -> str
 
 def longest_part(text: str) -> int:
     """The width below which a text cannot be wrapped."""
-    return max((text_width(part.strip()) for line in text.splitlines() for part in split_parts(line)), default=0)
+    return max(
+        (text_width(part.strip()) for line in text.splitlines() for part in split_parts(line)),
+        default=0,
+    )
 
 
 def terminal_width() -> int:
@@ -86,7 +99,9 @@ def terminal_width() -> int:
 
 
 def fit(text: str, width: int, *, hanging: int = 0) -> str:
-    """Each line of a text wrapped; what is indented stays so, and later lines of it by `hanging` more."""
+    """Each line of a text wrapped; what is indented stays so, and later lines of it by `hanging`
+    more.
+    """
     lines: list[str] = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip(" "))] + " " * hanging

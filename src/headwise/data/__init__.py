@@ -1,1 +1,1 @@
-"""Corpora to batches: reading, filtering, tokenised stores on disk, packing, order."""
+"""From corpora to batches: reading, filtering, stores of token ids, order, packing, batching."""

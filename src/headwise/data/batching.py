@@ -1,16 +1,19 @@
-"""The endless stream of batches, and the batches of an evaluation.
+"""The endless stream of training batches, and the batches of an evaluation.
 
-Chunk c of epoch e is a pure function of (seed, e, c): its pairs come from `order.py`, are packed into rows, and the
-rows are shuffled. Rows of chunk after chunk, epoch after epoch form one stream; a batch is the next `rows` of it. A
-cursor of three integers names a place in the stream, so a run resumes exactly.
+Chunk c of epoch e is a pure function of (seed, e, c): its pairs come from `order.py`, are packed
+into rows, and the rows are shuffled. The rows of all chunks of all epochs form one stream, and a
+batch is the next `rows` of it. A cursor of three integers is a position in the stream, so that a
+run resumes exactly.
 
-The stream does not depend on the number of processes. An update uses the rows of `accumulation` batches; N processes take
-consecutive equal parts of these rows, and a part larger than a batch is cut into batches again:
+The stream does not depend on the number of processes. An update uses the rows of `accumulation`
+batches; N processes take consecutive equal shares of these rows, and a share larger than a batch is
+cut into batches again:
 
-    accumulation 1, 2 processes    | process 0 | process 1 |                    half a batch each
-    accumulation 4, 2 processes    |  batch 0  |  batch 1  |  batch 2  |  batch 3  |     two whole batches each
+    accumulation 1, 2 processes    | process 0 | process 1 |    half a batch each
+    accumulation 4, 2 processes    | batch 0 | batch 1 | batch 2 | batch 3 |    two batches each
 
-Tested against: each pair once an epoch, resumed = uninterrupted from every cursor, N processes put together = one.
+Tested against: each pair once an epoch; resumed = uninterrupted from every cursor; the shares of N
+processes together = one process.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +34,10 @@ ROW_MULTIPLES = (8, 4, 2)
 
 
 class PairSource(Protocol):
-    """What the stream needs of a store: its corpora and the tokens of some pairs (a key feeds random stores)."""
+    """What the stream needs of a store: its corpora, and the tokens of some pairs.
+
+    The key seeds stores that sample.
+    """
 
     @property
     def corpora(self) -> Sequence[CorpusRange]: ...
@@ -43,7 +49,7 @@ class PairSource(Protocol):
 
 @dataclass(frozen=True)
 class Cursor:
-    """A place in the stream: the next row to be read."""
+    """A position in the stream: the next row to be read."""
 
     epoch: int = 0
     chunk: int = 0
@@ -54,11 +60,14 @@ class Cursor:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Cursor":
-        if set(data) != {"epoch", "chunk", "row"} or not all(type(v) is int and v >= 0 for v in data.values()):
+        if set(data) != {"epoch", "chunk", "row"} or not all(
+            type(v) is int and v >= 0 for v in data.values()
+        ):
             raise CheckpointError(
-                f"{dict(data)!r} is no place in the data; epoch, chunk and row are needed, each 0 or more: "
-                "use an earlier checkpoint",
-                f"{dict(data)!r} 不是数据中的位置；需要不小于 0 的 epoch、chunk、row：请用更早的检查点",
+                f"{dict(data)!r} is not a position in the data; epoch, chunk and row are needed, each 0 "
+                "or more: use an earlier checkpoint",
+                f"{dict(data)!r} 不是数据中的位置；需要不小于 0 的 epoch、chunk、row："
+                "请用更早的检查点",
             )
         return Cursor(**data)
 
@@ -73,22 +82,28 @@ class Share:
 
     @property
     def num_batches(self) -> int:
-        """Batches of this process in an update: the fewest that are no larger than a batch of the recipe."""
+        """Batches of this process in an update: as few as possible, none larger than `rows`."""
         return -(-self.accumulation // self.num_processes)
 
     def cuts(self, rows: int) -> list[int]:
-        """Where its batches begin and end among the rows of the update."""
+        """Where the batches of this process begin and end among the rows of the update."""
         total = self.accumulation * rows
-        first, last = (total * process // self.num_processes for process in (self.process, self.process + 1))
-        return [first + (last - first) * number // self.num_batches for number in range(self.num_batches + 1)]
+        first, last = (
+            total * process // self.num_processes for process in (self.process, self.process + 1)
+        )
+        return [
+            first + (last - first) * number // self.num_batches
+            for number in range(self.num_batches + 1)
+        ]
 
     def check(self, rows: int) -> None:
         total = rows * self.accumulation
         if not 0 <= self.process < self.num_processes or not self.num_processes <= total:
             raise UsageError(
-                f"{total} rows cannot be shared by {self.num_processes} processes; each needs at least one: raise "
-                "training.batch_tokens or start fewer processes",
-                f"{total} 行无法由 {self.num_processes} 个进程分担；每个进程至少需要一行：请增大 training.batch_tokens，或减少进程数",
+                f"{total} rows cannot be shared by {self.num_processes} processes; each needs at "
+                "least one: raise training.batch_tokens or start fewer processes",
+                f"{total} 行无法由 {self.num_processes} 个进程分担；每个进程至少需要一行：请增大 "
+                "training.batch_tokens，或减少进程数",
             )
 
 
@@ -98,7 +113,7 @@ ALL_ROWS = Share()
 def plan_row_lengths(
     store: TokenStore, row_tokens: int, *, multiples: Sequence[int] = ROW_MULTIPLES
 ) -> tuple[int, int]:
-    """Lengths of source and target rows that fill together: see `plan_rows`; every stored pair fits."""
+    """Lengths of source and target rows (see `plan_rows`) in which every stored pair fits."""
     totals = {side: store.total_tokens[side] + len(store) for side in store.total_tokens}
     planned = plan_rows(totals["source"], totals["target"], row_tokens, multiples=multiples)
     return max(planned[0], _round_up(store.max_length["source"] + 1)), max(
@@ -107,12 +122,17 @@ def plan_row_lengths(
 
 
 def plan_rows(
-    source_tokens: int, target_tokens: int, row_tokens: int, *, multiples: Sequence[int] = ROW_MULTIPLES
+    source_tokens: int,
+    target_tokens: int,
+    row_tokens: int,
+    *,
+    multiples: Sequence[int] = ROW_MULTIPLES,
 ) -> tuple[int, int]:
-    """Target rows of `row_tokens`, source rows in the proportion of the corpus.
+    """Target rows of `row_tokens`, source rows in proportion to the corpus.
 
-    The source row is the nearest multiple of 8 if both sides then run full within 1 %, else of 4, else of 2: at 128
-    tokens a step of 8 is 6 %, and what the proportion misses is padding on one side of every batch.
+    The source row is the nearest multiple of 8 if both sides then fill up within 1 %, else of 4,
+    else of 2. At 128 tokens a multiple of 8 is a step of 6 %; a row that deviates from the
+    proportion has padding on one side of every batch.
     """
     exact = row_tokens * source_tokens / target_tokens
     source_row = row_tokens
@@ -137,9 +157,10 @@ def batches(
     cursor: Cursor | None = None,
     share: Share = ALL_ROWS,
 ) -> Iterator[tuple[PackedBatch, Cursor]]:
-    """Batches without end, each with a cursor; the one with the last batch of an update continues after the update.
+    """Batches without end, each with a cursor.
 
-    `rows` are those of a batch of the recipe, which several processes share.
+    The cursor of the last batch of an update points behind the whole update. `rows` are those of a
+    batch of the recipe, which several processes share.
     """
     share.check(rows)
     chunks = _Chunks(store, EpochOrder(store.corpora, seed), source_row, target_row)
@@ -186,16 +207,21 @@ class _Chunks:
     def table(self, place: Cursor) -> RowTable:
         if place.chunk >= self.order.num_chunks:
             raise CheckpointError(
-                f"chunk {place.chunk} of epoch {place.epoch} is asked for, but the data has {self.order.num_chunks}; "
-                "the data is not the one the run began with",
-                f"请求第 {place.epoch} 轮的第 {place.chunk} 块，但数据只有 {self.order.num_chunks} 块；数据与训练开始时不同",
+                f"chunk {place.chunk} of epoch {place.epoch} is asked for, but the data has "
+                f"{self.order.num_chunks}; the data is not the one the run began with",
+                f"请求第 {place.epoch} 轮的第 {place.chunk} 块，但数据只有 "
+                f"{self.order.num_chunks} 块；数据与训练开始时不同",
             )
         pairs = self.order.chunk(place.epoch, place.chunk)
         key = (self.order.seed, "rows", place.epoch, place.chunk)
         source, target = self.store.gather(pairs, key)
         check_fit(source, target, source_row=self.source_row, target_row=self.target_row)
         return build_rows(
-            source, target, source_row=self.source_row, target_row=self.target_row, shuffle=numpy_generator(*key)
+            source,
+            target,
+            source_row=self.source_row,
+            target_row=self.target_row,
+            shuffle=numpy_generator(*key),
         )
 
     def after(self, place: Cursor) -> Cursor:
@@ -204,7 +230,7 @@ class _Chunks:
 
 
 def check_fit(source: Ragged, target: Ragged, *, source_row: int, target_row: int) -> None:
-    """Refuse a pair longer than a row before it is packed."""
+    """Raise for a pair longer than a row, before it is packed."""
     for name, side, room in (("source", source, source_row), ("target", target, target_row)):
         longest = int(side.lengths.max(initial=0)) + 1
         if longest > room:
@@ -217,9 +243,16 @@ def check_fit(source: Ragged, target: Ragged, *, source_row: int, target_row: in
 
 
 def evaluation_batches(
-    store: PairSource, *, rows: int, source_row: int, target_row: int, process: int = 0, num_processes: int = 1
+    store: PairSource,
+    *,
+    rows: int,
+    source_row: int,
+    target_row: int,
+    process: int = 0,
+    num_processes: int = 1,
 ) -> Iterator[PackedBatch]:
-    """Every pair exactly once, in stored order chunk by chunk; rows of padding complete the last batch.
+    """Every pair exactly once, in stored order chunk by chunk; rows of padding complete the last
+    batch.
 
     Several processes take turns by batch.
     """
@@ -236,7 +269,11 @@ def evaluation_batches(
                 yield joined.slice(first, first + rows).batch()
             number += 1
         waiting = [joined.slice(whole, len(joined))]
-    rest = join_tables(waiting) if waiting else empty_rows(0, source_row=source_row, target_row=target_row)
+    rest = (
+        join_tables(waiting)
+        if waiting
+        else empty_rows(0, source_row=source_row, target_row=target_row)
+    )
     if len(rest) and number % num_processes == process:
         padding = empty_rows(rows - len(rest), source_row=source_row, target_row=target_row)
         yield join_tables([rest, padding]).batch()

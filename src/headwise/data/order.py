@@ -1,15 +1,18 @@
-"""In which order pairs are seen: a pure function of (seed, epoch, place), computed where it is asked for.
+"""The order of training pairs: a pure function of (seed, epoch, position), computed on demand.
 
-An epoch is a pseudo-random permutation of 0 … n-1 that is never stored: a Feistel network over the smallest square
-of a power of two that holds n is a bijection, and walking on while the result is not below n makes it one of n
-("cycle walking", Black and Rogaway 2002). So chunk c of epoch e costs the same for ten pairs and for 100 million,
-and every process and every resumed run computes the same.
+An epoch is a pseudo-random permutation of 0 … n-1 that is never stored. A Feistel network over the
+smallest square of a power of two that holds n is a bijection; applying it again while the result is
+not below n gives a permutation of 0 … n-1 ("cycle walking", Black and Rogaway 2002). Chunk c of
+epoch e therefore costs the same for ten pairs and for 100 million, and every process and every
+resumed run computes the same order.
 
     (left, right) -> (right, left xor mix(right, key_r))      for each round r
 
-A corpus of weight w is seen w times in an epoch: w = 2 twice, w = 0.5 by half, a new half each epoch.
+A corpus of weight w is seen w times in an epoch: w = 2 twice; w = 0.5 means half of the corpus,
+another half in the next epoch.
 
-Tested against: being a permutation for every n, every pair exactly once (w = 1), uniform places of a pair.
+Tested against: it is a permutation for every n; every pair exactly once (w = 1); the position of a
+pair is uniform.
 """
 
 from collections.abc import Sequence
@@ -22,11 +25,11 @@ from headwise.randomness import seed_from
 
 _NUM_ROUNDS = 6
 CHUNK_PAIRS = 16_384
-"""Pairs packed together; chunks of an epoch are of equal size, give or take one pair."""
+"""Pairs that are packed together; the chunks of an epoch differ in size by at most one pair."""
 
 
 def permute(places: np.ndarray, size: int, *, key: Sequence[int | str]) -> np.ndarray:
-    """Where each place of 0 … size-1 goes under the permutation named by the key."""
+    """The image of each position in 0 … size-1 under the permutation that the key names."""
     half_bits = max(1, ((max(size, 2) - 1).bit_length() + 1) // 2)
     keys = [np.uint64(seed_from(*key, round_number)) for round_number in range(_NUM_ROUNDS)]
     result = _feistel(places.astype(np.uint64), half_bits, keys)
@@ -45,7 +48,10 @@ def _feistel(values: np.ndarray, half_bits: int, keys: Sequence[np.uint64]) -> n
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
-    """The finalizer of SplitMix64 (Steele et al. 2014): every input bit reaches every output bit."""
+    """The finalizer of SplitMix64 (Steele et al.
+
+    2014): every input bit reaches every output bit.
+    """
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -60,7 +66,7 @@ class EpochOrder:
 
     @property
     def seen(self) -> list[int]:
-        """Pairs of each corpus seen in an epoch; at least one."""
+        """How many pairs of each corpus are seen in an epoch; at least one."""
         return [max(1, round(corpus.pairs * corpus.weight)) for corpus in self.corpora]
 
     @property
@@ -72,7 +78,7 @@ class EpochOrder:
         return max(1, round(self.size / CHUNK_PAIRS))
 
     def chunk(self, epoch: int, number: int) -> np.ndarray:
-        """The pairs (their numbers in the store) of one chunk of one epoch."""
+        """The pairs (their indices in the store) of one chunk of one epoch."""
         size, chunks = self.size, self.num_chunks
         places = np.arange(size * number // chunks, size * (number + 1) // chunks)
         drawn = permute(places, size, key=(self.seed, "epoch", epoch))

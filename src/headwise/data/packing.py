@@ -1,14 +1,15 @@
-"""Rows as arrays, and batches of them: what a training step receives.
+"""Packed rows as arrays, and batches of them: the input of a training step.
 
-A row holds whole pairs one after the other. Segment 0 is padding, segments 1, 2, … are the pairs of the row, with the
-same number on both sides; positions restart at 0 in each segment. For a pair (x, y) the row holds
+A row holds several whole sentence pairs. Segment 0 is padding; segments 1, 2, … are the pairs of
+the row, with the same number on both sides. Positions restart at 0 in each segment. A pair (x, y)
+is stored as
 
     source         x₁ … xₙ </s>
     target_input   <s> y₁ … yₘ
     target_output  y₁ … yₘ </s>
 
-Everything is built for thousands of rows at once by array operations; a batch is a slice. Tested against: unpacking
-a batch gives the pairs back.
+Thousands of rows are built at once by array operations; a batch is a slice. `row_packing.py`
+decides which pairs share a row. Tested against: unpacking a batch gives the pairs back.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -18,7 +19,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from headwise.data.bins import pack_rows
+from headwise.data.row_packing import pack_rows
 from headwise.data.shards import Ragged, concatenated_ranges
 from headwise.text.tokenizer import BOS, EOS, PAD
 
@@ -37,7 +38,11 @@ class PackedBatch:
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "PackedBatch":
         return replace(
-            self, **{f.name: getattr(self, f.name).to(device, non_blocking=non_blocking) for f in fields(self)}
+            self,
+            **{
+                f.name: getattr(self, f.name).to(device, non_blocking=non_blocking)
+                for f in fields(self)
+            },
         )
 
     def pin_memory(self) -> "PackedBatch":
@@ -49,7 +54,7 @@ class PackedBatch:
 
     @property
     def num_target_tokens(self) -> int:
-        """Tokens the loss counts, ends included."""
+        """Tokens that count in the loss, with the ends of sentences."""
         return int((self.target_segment > 0).sum())
 
     @property
@@ -66,7 +71,9 @@ NAMES = tuple(field.name for field in fields(PackedBatch))
 
 @dataclass(frozen=True)
 class RowTable:
-    """Many rows as numpy arrays, one [row, length] array per field of a batch, and the pairs each row holds."""
+    """Many rows as numpy arrays: a [row, length] array per field of a batch, and the pairs of each
+    row.
+    """
 
     arrays: dict[str, np.ndarray]
 
@@ -77,32 +84,49 @@ class RowTable:
         return RowTable({name: array[begin:end] for name, array in self.arrays.items()})
 
     def batch(self) -> PackedBatch:
-        return PackedBatch(**{name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in self.arrays.items()})
+        return PackedBatch(
+            **{name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in self.arrays.items()}
+        )
 
 
 def join_tables(tables: list[RowTable]) -> RowTable:
     if len(tables) == 1:
         return tables[0]
-    return RowTable({name: np.concatenate([table.arrays[name] for table in tables]) for name in NAMES})
+    return RowTable(
+        {name: np.concatenate([table.arrays[name] for table in tables]) for name in NAMES}
+    )
 
 
 def empty_rows(count: int, *, source_row: int, target_row: int) -> RowTable:
-    """Rows of padding only: they complete the last batch of an evaluation."""
+    """Rows of padding, which complete the last batch of an evaluation."""
     widths = {name: source_row if name.startswith("source") else target_row for name in NAMES}
-    return RowTable({name: np.zeros((count, width), dtype=np.int64) for name, width in widths.items()})
+    return RowTable(
+        {name: np.zeros((count, width), dtype=np.int64) for name, width in widths.items()}
+    )
 
 
 def build_rows(
-    source: Ragged, target: Ragged, *, source_row: int, target_row: int, shuffle: np.random.Generator | None = None
+    source: Ragged,
+    target: Ragged,
+    *,
+    source_row: int,
+    target_row: int,
+    shuffle: np.random.Generator | None = None,
 ) -> RowTable:
-    """Pack pairs into rows (shuffled if a generator is given) and lay out all their tokens."""
-    row = pack_rows(source.lengths + 1, target.lengths + 1, source_row=source_row, target_row=target_row)
+    """Pack pairs into rows (shuffled if a generator is given) and fill in all their tokens."""
+    row = pack_rows(
+        source.lengths + 1, target.lengths + 1, source_row=source_row, target_row=target_row
+    )
     num_rows = int(row.max()) + 1 if len(row) else 0
     if shuffle is not None:
         row = shuffle.permutation(num_rows)[row]
     order = np.argsort(row, kind="stable")
     row = row[order]
-    first = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]])) if len(row) else np.zeros(0, dtype=np.int64)
+    first = (
+        np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+        if len(row)
+        else np.zeros(0, dtype=np.int64)
+    )
     segment = np.arange(len(row)) - np.repeat(first, np.diff(np.append(first, len(row)))) + 1
     table = empty_rows(num_rows, source_row=source_row, target_row=target_row)
     _lay_out(source, order, row, segment, table.arrays, "source")
@@ -111,9 +135,14 @@ def build_rows(
 
 
 def _lay_out(
-    side: Ragged, order: np.ndarray, row: np.ndarray, segment: np.ndarray, arrays: dict[str, np.ndarray], name: str
+    side: Ragged,
+    order: np.ndarray,
+    row: np.ndarray,
+    segment: np.ndarray,
+    arrays: dict[str, np.ndarray],
+    name: str,
 ) -> None:
-    """Write the tokens, segments and positions of one side; pairs come sorted by row."""
+    """Write the tokens, segments and positions of one side; pairs are sorted by row."""
     width = arrays[f"{name}_segment"].shape[1]
     lengths = side.lengths[order]
     starts = (np.cumsum(side.lengths) - side.lengths)[order]
@@ -138,7 +167,7 @@ def _lay_out(
 
 
 def unpack_pairs(batch: PackedBatch) -> list[tuple[list[int], list[int]]]:
-    """The pairs of a batch again, row by row, without beginnings and ends: for people and for tests."""
+    """The pairs of a batch, row by row, without <s> and </s>: for tests and for people."""
     assert PAD == 0
     pairs = []
     for row in range(batch.num_rows):

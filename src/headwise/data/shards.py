@@ -1,12 +1,14 @@
-"""Tokenised pairs on disk, memory-mapped: a corpus of any size without holding it in memory.
+"""Token ids of sentence pairs on disk, memory-mapped: a corpus of any size in little memory.
 
-Each side is one file of token ids (uint16 while the vocabulary fits, else uint32) and one file of int64 offsets:
+Each side is one file of token ids (uint16 if the vocabulary is small enough, else uint32) and one
+file of int64 offsets:
 
     source(i) = tokens[offsets[i] : offsets[i + 1]]
 
-The writer streams blocks through buffers of fixed size and publishes the directory at once with checksums
-(`storage.py`); the SHA-256 of the manifest is the store's fingerprint, which a resumed run compares.
-Pairs of several corpora lie one after the other, so that the order (`order.py`) can mix them by weight.
+The writer streams blocks through buffers of fixed size and publishes the directory at once with
+checksums (`storage/`). The SHA-256 of the manifest is the fingerprint of the store, which a resumed
+run compares. Pairs of several corpora are stored one corpus after another, so that `order.py` can
+mix them by weight.
 
 Tested against: the lists that were written, for every block size.
 """
@@ -21,7 +23,13 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 
 from headwise.errors import CheckpointError, DataError
-from headwise.storage import manifest_digest, publish_directory, read_json, verify_directory, write_json
+from headwise.storage import (
+    manifest_digest,
+    publish_directory,
+    read_json,
+    verify_directory,
+    write_json,
+)
 
 KIND = "token store"
 DESCRIPTION = "store.json"
@@ -31,7 +39,7 @@ SIDES: tuple[Side, Side] = ("source", "target")
 
 @dataclass(frozen=True)
 class CorpusRange:
-    """One corpus of a store: its name, its number of pairs and how often each is seen in an epoch."""
+    """One corpus of a store: its name, number of pairs, and how often each is seen in an epoch."""
 
     name: str
     pairs: int
@@ -40,7 +48,7 @@ class CorpusRange:
 
 @dataclass(frozen=True)
 class Ragged:
-    """Sequences of different lengths laid end to end."""
+    """Sequences of different lengths in one array."""
 
     tokens: np.ndarray
     lengths: np.ndarray
@@ -57,11 +65,13 @@ class Ragged:
 
 def as_ragged(sequences: Sequence[Sequence[int]]) -> Ragged:
     lengths = np.fromiter(map(len, sequences), dtype="<i8", count=len(sequences))
-    return Ragged(np.fromiter(chain.from_iterable(sequences), dtype="<i8", count=int(lengths.sum())), lengths)
+    return Ragged(
+        np.fromiter(chain.from_iterable(sequences), dtype="<i8", count=int(lengths.sum())), lengths
+    )
 
 
 class TokenStore:
-    """A published store, read through memory maps; opening checks every file against its checksum."""
+    """A published store, read through memory maps; opening it verifies every checksum."""
 
     def __init__(self, directory: Path, *, verify: bool = True) -> None:
         if verify:
@@ -69,17 +79,26 @@ class TokenStore:
         description = read_json(directory / DESCRIPTION)
         try:
             self.num_pairs = int(description["pairs"])
-            self.total_tokens: dict[Side, int] = {side: int(description["tokens"][side]) for side in SIDES}
-            self.max_length: dict[Side, int] = {side: int(description["longest"][side]) for side in SIDES}
+            self.total_tokens: dict[Side, int] = {
+                side: int(description["tokens"][side]) for side in SIDES
+            }
+            self.max_length: dict[Side, int] = {
+                side: int(description["longest"][side]) for side in SIDES
+            }
             self.corpora = tuple(CorpusRange(**entry) for entry in description["corpora"])
             self.details: dict[str, Any] = description["details"]
-            self._offsets = {s: np.memmap(directory / f"{s}.offsets", dtype="<i8", mode="r") for s in SIDES}
+            self._offsets = {
+                s: np.memmap(directory / f"{s}.offsets", dtype="<i8", mode="r") for s in SIDES
+            }
             self._tokens = {
-                s: np.memmap(directory / f"{s}.tokens", dtype=np.dtype(description["dtype"][s]), mode="r")
+                s: np.memmap(
+                    directory / f"{s}.tokens", dtype=np.dtype(description["dtype"][s]), mode="r"
+                )
                 for s in SIDES
             }
             whole = all(
-                len(self._offsets[s]) == self.num_pairs + 1 and int(self._offsets[s][-1]) == len(self._tokens[s])
+                len(self._offsets[s]) == self.num_pairs + 1
+                and int(self._offsets[s][-1]) == len(self._tokens[s])
                 for s in SIDES
             )
         except (KeyError, TypeError, ValueError, OSError) as error:
@@ -108,7 +127,7 @@ class TokenStore:
         return np.diff(self._offsets["target"])
 
     def gather(self, pairs: np.ndarray, key: Sequence[int | str] = ()) -> tuple[Ragged, Ragged]:
-        """Both sides of some pairs; `key` is for stores that draw at random, this one ignores it."""
+        """Both sides of some pairs; `key` is for stores that sample, this one ignores it."""
         return self._gather("source", pairs), self._gather("target", pairs)
 
     def _sequence(self, side: Side, index: int) -> np.ndarray:
@@ -125,7 +144,9 @@ class TokenStore:
 
 
 def concatenated_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """[starts[0], starts[0]+1, …, starts[1], …]: `lengths[i]` consecutive integers from each start."""
+    """[starts[0], starts[0]+1, …, starts[1], …]: `lengths[i]` consecutive integers from each
+    start.
+    """
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 
@@ -139,11 +160,15 @@ def _damaged(directory: Path) -> CheckpointError:
 
 
 class StoreWriter:
-    """Writes a store block by block; use as a context manager, the store appears when the block ends well."""
+    """Writes a store block by block; a context manager that publishes the store on success."""
 
-    def __init__(self, directory: Path, *, vocabulary_sizes: dict[Side, int], replace: bool = False) -> None:
+    def __init__(
+        self, directory: Path, *, vocabulary_sizes: dict[Side, int], replace: bool = False
+    ) -> None:
         self.directory, self.details = directory, dict[str, Any]()
-        self._dtype = {side: "<u2" if vocabulary_sizes[side] <= 1 << 16 else "<u4" for side in SIDES}
+        self._dtype = {
+            side: "<u2" if vocabulary_sizes[side] <= 1 << 16 else "<u4" for side in SIDES
+        }
         self._publishing = publish_directory(directory, kind=KIND, replace=replace)
         self._files: dict[str, BinaryIO] = {}
         self._end = dict.fromkeys(SIDES, 0)
@@ -155,7 +180,9 @@ class StoreWriter:
         self._temporary = self._publishing.__enter__()
         for side in SIDES:
             for part in ("tokens", "offsets"):
-                self._files[f"{side}.{part}"] = (self._temporary / f"{side}.{part}").open("wb", buffering=1 << 20)
+                self._files[f"{side}.{part}"] = (self._temporary / f"{side}.{part}").open(
+                    "wb", buffering=1 << 20
+                )
             self._files[f"{side}.offsets"].write(np.zeros(1, "<i8").tobytes())
         return self
 
@@ -169,7 +196,9 @@ class StoreWriter:
         assert self._corpora, "start a corpus first"
         for side, sequences in zip(SIDES, (source, target), strict=True):
             ends = self._end[side] + np.cumsum(sequences.lengths)
-            self._files[f"{side}.tokens"].write(sequences.tokens.astype(self._dtype[side]).tobytes())
+            self._files[f"{side}.tokens"].write(
+                sequences.tokens.astype(self._dtype[side]).tobytes()
+            )
             self._files[f"{side}.offsets"].write(ends.astype("<i8").tobytes())
             self._end[side] += len(sequences.tokens)
             self._longest[side] = max(self._longest[side], int(sequences.lengths.max(initial=0)))
@@ -178,7 +207,10 @@ class StoreWriter:
         self._corpora[-1] = CorpusRange(last.name, last.pairs + len(source.lengths), last.weight)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool | None:
         for file in self._files.values():
             file.close()

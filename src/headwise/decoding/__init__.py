@@ -1,1 +1,1 @@
-"""Decoding: turning a model that gives next-token probabilities into one that gives sentences. Start with `choices.py`."""
+"""Decoding: from a model of next-token probabilities to sentences. Start with `choices.py`."""

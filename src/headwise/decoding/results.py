@@ -1,37 +1,37 @@
-"""What a search gives back: hypotheses with their probabilities and, if asked, the whole tree it looked at.
+"""The result of generation: hypotheses with their probabilities, and a trace of the steps if asked.
 
 A hypothesis with tokens y_1 … y_n and the end-of-sentence token y_{n+1} has
 
     log p(y | x) = Σ_t log p(y_t | y_<t, x)      summed over the n + 1 generated tokens,
 
-and a score, which is what hypotheses are ordered by: log p after the length and coverage penalties of `length.py`.
+and a score by which hypotheses are ordered: log p after the length and coverage penalties
+(`search/length_penalty.py`).
 Tested through every search, by recomputing both numbers from the per-token log-probabilities.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output of a search; `tokens` holds neither the beginning nor the end of the sentence."""
+    """One output; `tokens` holds neither the beginning nor the end of the sentence."""
 
     tokens: tuple[int, ...]
     log_probability: float
     score: float
     token_log_probabilities: tuple[float, ...]
-    """One number per generated token; if finished, the last one belongs to the end of the sentence."""
+    """One number per generated token; if finished, the last one is that of the end of sentence."""
     finished: bool
-    """True if the end of the sentence was generated, False if the length limit cut the hypothesis."""
+    """True if the end of the sentence was generated, False if the length limit cut it off."""
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """One continuation a beam search weighed at one step: an edge of the search tree."""
+class TracedToken:
+    """One continuation considered at one step: an edge of the search tree."""
 
     parent: int
-    """Slot of the beam (at the step before) this candidate continues."""
+    """Slot of the beam (at the step before) that this token continues."""
     token: int
     log_probability: float
     """Of this token alone."""
@@ -46,14 +46,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class SearchTrace:
-    """The tree of a beam search: for every step the candidates in order of their totals, best first."""
+    """For every step the continuations considered, in order of their totals, best first."""
 
-    steps: tuple[tuple[Candidate, ...], ...]
+    steps: tuple[tuple[TracedToken, ...], ...]
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """All hypotheses of one sentence: best first for beam search, in the order drawn for sampling."""
+    """All hypotheses of one sentence: best first (beam search), or as drawn (sampling)."""
 
     hypotheses: tuple[Hypothesis, ...]
     trace: SearchTrace | None = None
@@ -63,8 +63,5 @@ class SearchResult:
         return self.hypotheses[0]
 
 
-Tell = Callable[[int, SearchResult], None]
-"""Is told the number and the result of sentences that are done while others go on; all results are returned in the end as well."""
-
 EMPTY_RESULT = SearchResult((Hypothesis((), 0.0, 0.0, (), finished=True),))
-"""What an empty source gives: an empty line stays an empty line and no model is asked."""
+"""The result of an empty source: an empty line stays empty and no model is asked."""

@@ -1,1 +1,3 @@
-"""Evaluation: how good outputs are (`translation.py`), how sure we can be (`significance.py`), where attention lies (`alignment.py`)."""
+"""Evaluation: scores of translations, labels and word vectors, significance tests, word
+alignment.
+"""

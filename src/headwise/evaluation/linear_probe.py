@@ -1,16 +1,17 @@
-"""A linear probe: can a straight cut through the vectors tell the classes apart? What it can read off, the vectors say plainly.
+"""A linear probe: how well a linear classifier separates classes of given vectors.
 
-    minimise  Σ_i w_i · -log softmax(W x_i + b)_{y_i}  +  λ/2 |W|²          w_i = 1 / (classes · members of its class), so that Σ w = 1
+    minimise  Σ_i w_i · -log softmax(W x_i + b)_{y_i}  +  λ/2 |W|²
+    w_i = 1 / (number of classes · size of the class), so that Σ w = 1
 
-Each class weighs the same, however many members it has, and numbers are standardised by the training part. The sum is convex: L-BFGS on
-all examples in double precision finds its one minimum, the same on every run. Vectors that are all equal can only name one class, and then
-it is the most frequent one.
+Every class has the same weight, whatever its size, and features are standardised on the training
+part. The problem is convex: L-BFGS on all examples in double precision finds its only minimum, the
+same on every run. If all vectors are equal, the probe predicts the most frequent class.
 
-    accuracy            share of all examples that are right
-    balanced accuracy   mean over classes of the share that is right: 1/classes for whoever knows nothing, whatever the proportions
+    accuracy            share of all examples that are correct
+    balanced accuracy   mean over classes of that share: 1/classes for a random guess
 
-Alain & Bengio 2017; Hewitt & Liang 2019 on what a probe may prove. Tested against: the gradient is zero at the answer, Newton's method on
-two classes, equal vectors, classes a line divides.
+Papers: Alain & Bengio 2017; Hewitt & Liang 2019 (what a probe can show). Tested against: zero
+gradient at the solution, Newton's method on two classes, equal vectors, separable classes.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ _STEPS = 200
 
 @dataclass(frozen=True)
 class LinearProbe:
-    """Classes from vectors: `names` in the order of the rows of `weight`, the most frequent first."""
+    """A linear classifier; `names` are the classes, the most frequent first."""
 
     names: tuple[str, ...]
     mean: Float[np.ndarray, " dim"]
@@ -35,7 +36,7 @@ class LinearProbe:
     bias: Float[np.ndarray, " class"]
 
     def predict(self, vectors: Float[np.ndarray, "example dim"]) -> list[str]:
-        """The class of each vector; of equals the more frequent one."""
+        """The class of each vector; ties go to the more frequent class."""
         scores = ((vectors - self.mean) / self.scale) @ self.weight.T + self.bias
         # Equal but for rounding is equal.
         return [self.names[number] for number in np.round(scores, 9).argmax(1)]
@@ -43,7 +44,7 @@ class LinearProbe:
 
 @dataclass(frozen=True)
 class ProbeScore:
-    """How often it was right."""
+    """How often the probe was correct."""
 
     accuracy: float
     balanced: float
@@ -52,7 +53,7 @@ class ProbeScore:
 def fit_probe(
     vectors: Float[np.ndarray, "example dim"], classes: Sequence[str], *, penalty: float = PENALTY
 ) -> LinearProbe:
-    """The one minimum of the sum above."""
+    """The minimum of the objective above."""
     names, numbers = order_classes(classes)
     x = vectors.astype(np.float64)
     mean, scale = x.mean(0), x.std(0)
@@ -63,7 +64,11 @@ def fit_probe(
     weight = torch.zeros(len(names), x.shape[1], dtype=torch.float64, requires_grad=True)
     bias = torch.zeros(len(names), dtype=torch.float64, requires_grad=True)
     search = torch.optim.LBFGS(
-        [weight, bias], max_iter=_STEPS, tolerance_grad=1e-7, tolerance_change=1e-12, line_search_fn="strong_wolfe"
+        [weight, bias],
+        max_iter=_STEPS,
+        tolerance_grad=1e-7,
+        tolerance_change=1e-12,
+        line_search_fn="strong_wolfe",
     )
 
     def measure() -> torch.Tensor:
@@ -77,14 +82,18 @@ def fit_probe(
 
 
 def _loss(
-    given: torch.Tensor, wanted: torch.Tensor, shares: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    given: torch.Tensor,
+    wanted: torch.Tensor,
+    shares: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
 ) -> torch.Tensor:
     scores = (given @ weight.T + bias).log_softmax(1)
     return -(scores.gather(1, wanted[:, None])[:, 0] * shares).sum()
 
 
 def order_classes(classes: Sequence[str]) -> tuple[tuple[str, ...], Int[np.ndarray, " example"]]:
-    """Names, the most frequent first, and each example's number."""
+    """Class names, the most frequent first, and the class number of each example."""
     counts = dict.fromkeys(sorted(set(classes)), 0)
     for name in classes:
         counts[name] += 1

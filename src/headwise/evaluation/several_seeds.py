@@ -1,16 +1,18 @@
-"""Quality of a way of training, known from a few trainings and one test set: a mean with an interval that covers both doubts.
+"""The mean score of a recipe over several seeds, with an interval for seed and test set.
 
-Two things would come out otherwise if all were done again: another test set (the same draws of sentences for every model: a paired
-bootstrap, Koehn 2004) and another seed (other first weights, other order of data). Their variances add:
+Two things would differ in a repetition: the test set (a paired bootstrap with the same sentences
+for every model, Koehn 2004) and the seed (initial weights, order of data). Their variances add up:
 
-    variance of a mean       = var of its bootstrap draws + s² / n                        s² over the n seeds
-    variance of a difference = var of the paired draws    + s²_a / n_a + s²_b / n_b       (Welch 1947)
-    interval                 = value ± t(ν) · √variance                                   ν = V² / Σ (V_i² / ν_i), Satterthwaite 1946
+    variance of a mean       = var of its bootstrap draws + s² / n         s² over the n seeds
+    variance of a difference = var of the paired draws + s²_a / n_a + s²_b / n_b   (Welch 1947)
+    interval                 = value ± t(ν) · √variance,   ν = V² / Σ (V_i² / ν_i)
+                                                           (Satterthwaite 1946)
 
-A variance known from 3 seeds is known badly: that is what Student's t with few degrees of freedom ν says. With one seed the second
-doubt is left out, because nothing is known of it: the interval then speaks of these two models, not of their recipes. With two seeds t is
-up to 12.7, and an interval may reach past what a score can be: it is cut there, and says so.
-Tested against: tables of Student's t, a hand-worked Welch test, the plain paired bootstrap, coverage on simulated seeds.
+A variance estimated from 3 seeds is inaccurate, hence Student's t with few degrees of freedom ν.
+With one seed nothing is known of the second variance, and the interval speaks of these two models,
+not of their recipes. With two seeds t is up to 12.7, and an interval may exceed the range of a
+score: it is then cut and marked. Tested against: tables of Student's t, a hand-computed Welch test,
+the plain paired bootstrap, coverage on simulated seeds.
 """
 
 import math
@@ -21,16 +23,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.evaluation.statistics import SentenceStatistics, chunk_sizes, draw_counts
+from headwise.evaluation.metric_statistics import SentenceStatistics, chunk_sizes, draw_counts
 from headwise.randomness import numpy_generator
 
 Draws = NDArray[np.float64]
 SCALE = (0.0, 100.0)
-"""What BLEU, chrF and an accuracy in percent can be."""
+"""The range of BLEU, chrF and an accuracy in percent."""
 
 
 class Statistics(Protocol):
-    """What each sentence adds to a score, a row each; a score is a function of their sum."""
+    """What each sentence adds to a score, a row each; the score is a function of their sum."""
 
     @property
     def rows(self) -> NDArray[np.float64]: ...
@@ -46,9 +48,9 @@ class Estimate:
     low: float
     high: float
     p_value: float | None = None
-    """Of a difference: how often one at least as large would be seen if there were none."""
+    """Of a difference: the probability of one at least as large if there were none."""
     is_cut: bool = False
-    """Whether the interval reached past the ends of the scale."""
+    """Whether the interval was cut at the ends of the range."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,7 +58,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class SeedScores:
-    """The corpus scores of one way of training, one a seed, and the same draws of the test set for each: [seed, draw]."""
+    """The corpus scores of one recipe, one a seed, and the same bootstrap draws for each: [seed,
+    draw].
+    """
 
     values: NDArray[np.float64]
     draws: Draws
@@ -70,13 +74,17 @@ class SeedScores:
         num_draws: int = 1000,
         seed: int = 12345,
     ) -> "SeedScores":
-        """`hypotheses` holds the translations of each seed; the same `seed` here draws the same sentences for every call."""
+        """`hypotheses` are the translations of each seed; the same `seed` draws the same
+        sentences.
+        """
         statistics = [SentenceStatistics.of(metric, each, [references]) for each in hypotheses]
         return SeedScores.of_statistics(statistics, num_draws=num_draws, seed=seed)
 
     @staticmethod
-    def of_statistics(statistics: Sequence[Statistics], *, num_draws: int = 1000, seed: int = 12345) -> "SeedScores":
-        """From the statistics of each seed's answers to the same sentences."""
+    def of_statistics(
+        statistics: Sequence[Statistics], *, num_draws: int = 1000, seed: int = 12345
+    ) -> "SeedScores":
+        """From the statistics of each seed's outputs for the same sentences."""
         generator = numpy_generator(seed, "bootstrap")
         drawn: list[list[Draws]] = [[] for _ in statistics]
         for size in chunk_sizes(num_draws):
@@ -94,17 +102,23 @@ class SeedScores:
 
     @property
     def spread(self) -> float | None:
-        """Standard deviation over seeds; None from one."""
+        """Standard deviation over seeds; None for one seed."""
         return float(self.values.std(ddof=1)) if len(self.values) > 1 else None
 
     def estimate(self) -> Estimate:
         return _estimate(self.mean, self.draws.mean(0), [self], ends=SCALE)
 
     def difference(self, baseline: "SeedScores") -> Estimate:
-        """How much better this is than the baseline."""
+        """This score minus that of the baseline."""
         draws = self.draws.mean(0) - baseline.draws.mean(0)
         span = SCALE[1] - SCALE[0]
-        return _estimate(self.mean - baseline.mean, draws, [self, baseline], ends=(-span, span), is_difference=True)
+        return _estimate(
+            self.mean - baseline.mean,
+            draws,
+            [self, baseline],
+            ends=(-span, span),
+            is_difference=True,
+        )
 
 
 def _estimate(
@@ -116,21 +130,27 @@ def _estimate(
     is_difference: bool = False,
 ) -> Estimate:
     of_test = float(draws.var())
-    of_seeds = [(side.spread**2 / len(side.values), len(side.values) - 1) for side in sides if side.spread is not None]
+    of_seeds = [
+        (side.spread**2 / len(side.values), len(side.values) - 1)
+        for side in sides
+        if side.spread is not None
+    ]
     variance = of_test + sum(part for part, _ in of_seeds)
     doubt = sum(part**2 / freedom for part, freedom in of_seeds)
     freedom = variance**2 / doubt if doubt > 0 else math.inf
     reach = student_quantile(0.975, freedom) * math.sqrt(variance)
     p_value = None
     if is_difference:
-        p_value = 1.0 if variance == 0 else 2 * student_tail(abs(value) / math.sqrt(variance), freedom)
+        p_value = (
+            1.0 if variance == 0 else 2 * student_tail(abs(value) / math.sqrt(variance), freedom)
+        )
         p_value = 0.0 if variance == 0 and value != 0 else p_value
     low, high = max(value - reach, ends[0]), min(value + reach, ends[1])
     return Estimate(value, low, high, p_value, is_cut=(low, high) != (value - reach, value + reach))
 
 
 def student_tail(t: float, freedom: float) -> float:
-    """P(T > t) for t ≥ 0: half of what is left after integrating the density from 0 to t (Simpson, in the angle atan(t/√ν))."""
+    """P(T > t) for t ≥ 0, by integrating the density (Simpson, in the angle atan(t/√ν))."""
     if math.isinf(freedom) or freedom > 1e6:
         return 0.5 * math.erfc(t / math.sqrt(2))
     # With t = √ν tan θ the density becomes cos^(ν-1) θ, smooth on a bounded interval.
@@ -144,7 +164,7 @@ def student_tail(t: float, freedom: float) -> float:
 
 
 def student_quantile(share: float, freedom: float) -> float:
-    """The t below which this share (over one half) lies, by halving."""
+    """The t below which this share (over one half) lies, by bisection."""
     low, high = 0.0, 1e4
     for _ in range(80):
         middle = (low + high) / 2

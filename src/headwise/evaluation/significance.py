@@ -1,16 +1,19 @@
-"""Is one system really better than another? Two paired tests of the difference between their corpus scores.
+"""Paired significance tests of the difference between the corpus scores of two systems.
 
-Both systems translated the same sentences, so the test is on pairs, which is much sharper than comparing two intervals.
+Both systems translated the same sentences, so the test is paired, which is much more sensitive than
+comparing two intervals. d is the observed difference.
 
-    bootstrap       draw the test set anew with replacement, d* = score(system) - score(baseline) on each draw; if the systems
-                    were equal, d* would scatter around 0 as it scatters around its mean: p = P(|d* - mean d*| ≥ |d|)
-                    (Koehn 2004; centred as in Riezler & Maxwell 2005)
-    randomization   swap the two outputs of each sentence with probability 1/2: if the systems were equal, nothing would
-                    change: p = P(|d of swapped| ≥ |d|)   (Noreen 1989; Riezler & Maxwell 2005)
+    bootstrap       resample the test set with replacement and compute d* on each resample; if
+                    the systems were equal, d* would vary around 0 as it varies around its mean:
+                    p = P(|d* - mean d*| ≥ |d|)   (Koehn 2004; Riezler & Maxwell 2005)
+    randomization   swap the two outputs of each sentence with probability 1/2; if the systems
+                    were equal, nothing would change:
+                    p = P(|d of swapped| ≥ |d|)   (Noreen 1989; Riezler & Maxwell 2005)
 
-Both count the observed difference as one of the draws, p = (count + 1) / (draws + 1), so p is never 0, and equal systems
-give p = 1 (sacreBLEU's strict `>` gives them 1 / (draws + 1)). Randomization is the better test of p; the bootstrap also
-gives an interval of the difference. Tested: equal systems, a hand-enumerated case, and sacreBLEU's own tests.
+Both count the observed difference as one of the draws, p = (count + 1) / (draws + 1), so p is never
+0, and equal systems give p = 1 (sacreBLEU's strict `>` gives 1 / (draws + 1)). Randomization is the
+better test; the bootstrap also gives an interval of the difference. Tested: equal systems, a
+hand-enumerated case, and sacreBLEU's own tests.
 """
 
 import dataclasses
@@ -21,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.evaluation.statistics import SentenceStatistics, chunk_sizes, draw_counts
+from headwise.evaluation.metric_statistics import SentenceStatistics, chunk_sizes, draw_counts
 from headwise.evaluation.translation import build_metrics, check_parallel
 from headwise.randomness import numpy_generator
 
@@ -29,7 +32,7 @@ Method = Literal["bootstrap", "randomization"]
 MetricName = Literal["bleu", "chrf", "ter"]
 
 ROUNDING = 1e-9
-"""Scores are sums in floating point: a difference this small is none."""
+"""Differences below this are rounding errors of floating-point sums."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,10 @@ def compare_systems(
     seed: int = 12345,
     metrics: dict[str, Any] | None = None,
 ) -> Comparison:
-    """Test two systems on the same sentences; `metrics` (see `build_metrics`) sets language, tokenizer and case."""
+    """Test two systems on the same sentences.
+
+    `metrics` (see `build_metrics`) sets language, tokenizer and case.
+    """
     sets = check_parallel(baseline, references)
     check_parallel(system, references)
     chosen = (metrics or build_metrics())[metric]
@@ -95,18 +101,26 @@ def compare_systems(
 
 
 def _bootstrap(
-    first: SentenceStatistics, second: SentenceStatistics, generator: np.random.Generator, num_draws: int
+    first: SentenceStatistics,
+    second: SentenceStatistics,
+    generator: np.random.Generator,
+    num_draws: int,
 ) -> NDArray[np.float64]:
-    """Differences on test sets drawn anew; both systems are scored on the same draw."""
+    """Differences on resampled test sets; both systems are scored on the same resample."""
     differences = []
     for size in chunk_sizes(num_draws):
         counts = draw_counts(generator, len(first.rows), num_resamples=size)
-        differences.append(second.score_sums(counts @ second.rows) - first.score_sums(counts @ first.rows))
+        differences.append(
+            second.score_sums(counts @ second.rows) - first.score_sums(counts @ first.rows)
+        )
     return np.concatenate(differences)
 
 
 def _randomize(
-    first: SentenceStatistics, second: SentenceStatistics, generator: np.random.Generator, num_draws: int
+    first: SentenceStatistics,
+    second: SentenceStatistics,
+    generator: np.random.Generator,
+    num_draws: int,
 ) -> NDArray[np.float64]:
     """Differences after swapping the outputs of a random half of the sentences."""
     total = first.rows.sum(0) + second.rows.sum(0)

@@ -1,12 +1,14 @@
-"""How good word vectors are: do their cosines rank pairs of words as people do, do their differences solve analogies?
+"""Evaluate word vectors: similarity of word pairs as rated by people, and analogies.
 
-    similarity   Spearman's rank correlation between cosines and human scores (WordSim-353, SimLex-999, MEN)
-    analogy      a is to b as c is to ?  =  argmax of cos(w, b - a + c) over all words but a, b, c  (Mikolov et al. 2013)
+    similarity   Spearman's rank correlation between cosines and human ratings
+                 (WordSim-353, SimLex-999, MEN)
+    analogy      a is to b as c is to ?  =  argmax of cos(w, b - a + c) over all words
+                 except a, b, c  (Mikolov et al. 2013)
 
-Words are compared without their case, whatever case the vectors and the list are written in: of Paris, PARIS and paris the most frequent
-one speaks for all, and the others are no answers to a question that names it. Only the 300,000 most frequent words count, as in gensim.
-Pairs and questions with an unknown word are left out and counted, as everywhere in the literature; a number without its
-coverage says little. Tested against: scipy's spearmanr (ties too), gensim's evaluate_word_pairs and evaluate_word_analogies.
+Words are compared without case: of Paris, PARIS and paris the most frequent one is used. Only the
+300,000 most frequent words count, as in gensim. Pairs and questions with an unknown word are left
+out and counted, as usual in the literature; a score needs its coverage. Tested against: scipy's
+spearmanr (with ties), gensim's evaluate_word_pairs and evaluate_word_analogies.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,13 +21,13 @@ from headwise.errors import DataError
 
 Lines = Iterable[str]
 MAX_WORDS = 300_000
-"""So many of the most frequent words are asked about and may be answers, as gensim's `restrict_vocab` has it."""
+"""Only this many of the most frequent words are used, like gensim's `restrict_vocab`."""
 _QUESTIONS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
 class WordPair:
-    """Two words and how alike people find them."""
+    """Two words and how similar people rate them."""
 
     first: str
     second: str
@@ -42,7 +44,7 @@ class Analogy:
 
 @dataclass(frozen=True)
 class WordScore:
-    """A result in per cent, and on how much of the list it stands."""
+    """A score in percent, and the share of the list that it covers."""
 
     name: str
     value: float
@@ -51,7 +53,7 @@ class WordScore:
 
 
 def parse_pairs(lines: Lines, file: Path) -> list[WordPair]:
-    """`word word score` a line; more columns are ignored, empty lines and those that begin with # too."""
+    """`word word score` a line; more columns, empty lines and lines with # are ignored."""
     pairs = []
     for number, line in enumerate(lines, start=1):
         fields = line.split()
@@ -98,14 +100,14 @@ def _number(text: str) -> float | None:
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
-    """Places from 1 on; equal values share the mean of their places."""
+    """Ranks from 1; equal values get the mean of their ranks."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[inverse]
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float:
-    """Correlation of ranks; 0 where one side is constant or there are fewer than two pairs."""
+    """Rank correlation; 0 if one side is constant or there are fewer than two pairs."""
     if len(first) < 2:
         return 0.0
     x, y = (ranks(np.asarray(side, dtype=float)) for side in (first, second))
@@ -115,32 +117,49 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def fold(word: str) -> str:
-    """A word without its case; by its capitals, as gensim does (ß and SS are one)."""
+    """A word without case, by its capitals as in gensim (ß equals SS)."""
     return word.upper()
 
 
 def number_words(words: Sequence[str]) -> dict[str, int]:
-    """The row of each word without its case, of several the first: words are ordered by their frequency."""
+    """The row of each word without case; the first of several, which is the most frequent."""
     numbers: dict[str, int] = {}
     for number, word in enumerate(words[:MAX_WORDS]):
         numbers.setdefault(fold(word), number)
     return numbers
 
 
-def score_similarity(name: str, pairs: Sequence[WordPair], words: Sequence[str], unit_vectors: np.ndarray) -> WordScore:
+def score_similarity(
+    name: str, pairs: Sequence[WordPair], words: Sequence[str], unit_vectors: np.ndarray
+) -> WordScore:
     """100 × Spearman's correlation."""
     numbers = number_words(words)
-    found = [(numbers.get(fold(pair.first)), numbers.get(fold(pair.second)), pair.score) for pair in pairs]
-    known = [(first, second, score) for first, second, score in found if first is not None and second is not None]
+    found = [
+        (numbers.get(fold(pair.first)), numbers.get(fold(pair.second)), pair.score)
+        for pair in pairs
+    ]
+    known = [
+        (first, second, score)
+        for first, second, score in found
+        if first is not None and second is not None
+    ]
     cosines = [float(unit_vectors[first] @ unit_vectors[second]) for first, second, _ in known]
-    return WordScore(name, 100 * spearman(cosines, [score for *_, score in known]), len(known), len(pairs))
+    return WordScore(
+        name, 100 * spearman(cosines, [score for *_, score in known]), len(known), len(pairs)
+    )
 
 
-def score_analogies(questions: Sequence[Analogy], words: Sequence[str], unit_vectors: np.ndarray) -> list[WordScore]:
-    """Per cent answered right, each group and then all of them."""
+def score_analogies(
+    questions: Sequence[Analogy], words: Sequence[str], unit_vectors: np.ndarray
+) -> list[WordScore]:
+    """Percent of correct answers, for each group and for all."""
     numbers = number_words(words)
-    known = [question for question in questions if all(fold(word) in numbers for word in question.words)]
-    asked = np.array([[numbers[fold(word)] for word in question.words] for question in known]).reshape(-1, 4)
+    known = [
+        question for question in questions if all(fold(word) in numbers for word in question.words)
+    ]
+    asked = np.array(
+        [[numbers[fold(word)] for word in question.words] for question in known]
+    ).reshape(-1, 4)
     right = _answer(asked, words[:MAX_WORDS], numbers, unit_vectors[:MAX_WORDS]) == asked[:, 3]
     groups: dict[str, list[int]] = {}
     for place, question in enumerate(known):
@@ -157,11 +176,18 @@ def score_analogies(questions: Sequence[Analogy], words: Sequence[str], unit_vec
         )
         for group, total in totals.items()
     ]
-    return [*scores, WordScore("all", 100 * float(right.mean()) if len(right) else 0.0, len(known), len(questions))]
+    return [
+        *scores,
+        WordScore(
+            "all", 100 * float(right.mean()) if len(right) else 0.0, len(known), len(questions)
+        ),
+    ]
 
 
-def _answer(asked: np.ndarray, words: Sequence[str], numbers: dict[str, int], unit_vectors: np.ndarray) -> np.ndarray:
-    """The row of the best answer to each question, of several cases of a word the row of the first."""
+def _answer(
+    asked: np.ndarray, words: Sequence[str], numbers: dict[str, int], unit_vectors: np.ndarray
+) -> np.ndarray:
+    """The row of the best answer to each question, ignoring case."""
     first_case = np.array([numbers[fold(word)] for word in words], dtype=np.int64)
     cases: dict[int, list[int]] = {}
     for number, first in enumerate(first_case.tolist()):

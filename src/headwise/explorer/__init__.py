@@ -1,4 +1,6 @@
-"""Pictures of attention: heat maps and links as PNG, and one self-contained HTML page to explore them."""
+"""Pictures of attention: heat maps and links as PNG, and one self-contained HTML page to explore
+them.
+"""
 
 from headwise.explorer.attention_files import write_attention
 from headwise.explorer.heat_maps import draw_all, draw_grid, draw_heat_map

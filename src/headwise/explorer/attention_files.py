@@ -1,11 +1,12 @@
-"""Attention maps of translations as a file that lasts: a page to explore, a picture, or the numbers.
+"""Attention maps of translations as a file that lasts: a page to explore, a picture, or the
+numbers.
 
     .html   every layer, head and kind of all sentences, to be explored in a browser without a network (html_page.py)
     .png    every layer and head of one sentence, kind by kind (heat_maps.py)
     .json   pieces and weights [head][query][key] as numbers
 
-Any kernel can be shown: what it does not form itself is implied (linear, hashed), and maps with negative weights (summaries may
-subtract) are drawn in two colours that part at zero.
+Any kernel can be shown: what it does not form itself is implied (linear, hashed), and maps with
+negative weights (summaries may subtract) are drawn in two colours that part at zero.
 
 Tested against: the weights read back from each kind of file.
 """
@@ -33,9 +34,10 @@ def check_ending(path: Path) -> None:
     """Refuse a name that does not say what is wanted, before anything is computed for it."""
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(
-            f"{path.name!r} does not end in {', '.join(ENDINGS)}, by which the form of the attention file is chosen; name it for example "
-            "attention.html",
-            f"{path.name!r} 不以 {'、'.join(ENDINGS)} 结尾，无法确定注意力文件的形式；请命名为例如 attention.html",
+            f"{path.name!r} does not end in {', '.join(ENDINGS)}, by which the form of the "
+            "attention file is chosen; name it for example attention.html",
+            f"{path.name!r} 不以 {'、'.join(ENDINGS)} 结尾，无法确定注意力文件的形式；"
+            "请命名为例如 attention.html",
         )
 
 
@@ -43,15 +45,17 @@ def check_size(traces: Sequence[Trace], path: Path) -> None:
     """Refuse more than such a file shows."""
     if path.suffix.lower() == ".png" and len(traces) > 1:
         raise UsageError(
-            "a picture shows one sentence, and several were given; give one, or a name that ends in .html",
+            "a picture shows one sentence, and several were given; give one, or a name that ends "
+            "in .html",
             "一幅图只展示一个句子，却给出了多个；请只给一个，或使用以 .html 结尾的文件名",
         )
     numbers = sum(attention.weights.size for trace in traces for attention in trace.maps)
     if numbers > MAX_NUMBERS:
         raise UsageError(
-            f"the attention of the first {len(traces):,} sentences has {numbers:,} numbers, and a file holds at most {MAX_NUMBERS:,}; "
-            "give fewer or shorter sentences",
-            f"前 {len(traces):,} 个句子的注意力共有 {numbers:,} 个数，而一个文件最多 {MAX_NUMBERS:,} 个；请减少句子或缩短",
+            f"the attention of the first {len(traces):,} sentences has {numbers:,} numbers, and a "
+            f"file holds at most {MAX_NUMBERS:,}; give fewer or shorter sentences",
+            f"前 {len(traces):,} 个句子的注意力共有 {numbers:,} 个数，而一个文件最多 "
+            f"{MAX_NUMBERS:,} 个；请减少句子或缩短",
         )
 
 
@@ -61,7 +65,8 @@ def write_attention(traces: Sequence[Trace], path: Path, *, title: str) -> None:
     check_size(traces, path)
     if not traces:
         raise UsageError(
-            "there is no sentence whose attention could be shown; give at least one that is not empty",
+            "there is no sentence whose attention could be shown; give at least one that is not "
+            "empty",
             "没有可展示注意力的句子；请至少给出一个非空的句子",
         )
     match path.suffix.lower():

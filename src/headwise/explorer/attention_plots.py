@@ -1,19 +1,29 @@
-"""Pictures of attention kernels over length: time and memory with guides for slopes 1 and 2, and the distance from exact attention.
+"""Pictures of attention kernels over length: time and memory with guides for slopes 1 and 2, and
+the distance from exact attention.
 
-Both axes are logarithmic: a power of the length is a straight line, and its steepness is the exponent. The grey guides start a little
-under where the cheapest kernel does. A kernel has its colour whoever else is in the picture.
+Both axes are logarithmic: a power of the length is a straight line, and its steepness is the
+exponent. The grey guides start a little under where the cheapest kernel does. A kernel has its
+colour whoever else is in the picture.
 
-Tested: the pictures are written, with points that are missing too, and none where nothing was measured.
+Tested: the pictures are written, with points that are missing too, and none where nothing was
+measured.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.comparing.attention import known_kernels
+from headwise.comparing.attention_table import AttentionComparison
 from headwise.explorer.comparison_plots import dress, style
-from headwise.explorer.drawing import MUTED, Fonts, find_fonts, new_figure, save_figure, write_plainly
-from headwise.tasks.attention_comparison import known_kernels
-from headwise.tasks.attention_table import AttentionComparison
+from headwise.explorer.drawing import (
+    MUTED,
+    Fonts,
+    find_fonts,
+    new_figure,
+    save_figure,
+    write_plainly,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +46,9 @@ def draw_attention_comparison(result: AttentionComparison) -> tuple[Path, ...]:
     for axes, (what, en, zh) in zip(panels, WHAT, strict=True):
         _draw(axes, result, what, fonts.say(en, zh), fonts)
     handles, labels = panels[0].get_legend_handles_labels()
-    legend = figure.legend(handles, labels, loc="outside lower center", fontsize=8, frameon=False, ncols=5)
+    legend = figure.legend(
+        handles, labels, loc="outside lower center", fontsize=8, frameon=False, ncols=5
+    )
     dress(figure, panels, fonts)
     write_plainly(legend.get_texts(), fonts)
     path = result.directory / "attention.png"
@@ -51,26 +63,38 @@ def _draw(axes: "Axes", result: AttentionComparison, what: str, title: str, font
     for name in result.kernels:
         found = [(point.length, getattr(point, what)) for point in result.of(name)]
         scale = 1000 if what.endswith("seconds") else 1
-        lines[name] = [(length, scale * value) for length, value in found if value is not None and value > 0]
-        if any(getattr(point, field) is not None for point in result.of(name) for field, *_ in WHAT):
+        lines[name] = [
+            (length, scale * value) for length, value in found if value is not None and value > 0
+        ]
+        if any(
+            getattr(point, field) is not None for point in result.of(name) for field, *_ in WHAT
+        ):
             colour, stroke = style(_place(name, result.kernels))
             known = zip(*lines[name], strict=True) if lines[name] else ((), ())
             axes.plot(*known, stroke, marker=".", color=colour, label=name)
     values = [value for line in lines.values() for _, value in line]
     axes.set_xscale("log", base=2)
-    # Plain numbers: powers as matplotlib writes them need its own little typesetting, which text from users must not reach.
+    # Plain numbers: powers as matplotlib writes them need its own little typesetting, which text
+    # from users must not reach.
     axes.set_xticks(
-        result.lengths, [f"{length // 1024}k" if length >= 1024 else str(length) for length in result.lengths]
+        result.lengths,
+        [f"{length // 1024}k" if length >= 1024 else str(length) for length in result.lengths],
     )
     axes.set_title(title)
     axes.set_xlabel(fonts.say("length", "长度"))
     if values:  # a distance of zero has no logarithm
         axes.set_yscale("log")
         if what != "distance" and len(result.lengths) > 1:
-            _draw_guides(axes, min((line[0] for line in lines.values() if line), key=lambda pair: pair[1]), result)
+            _draw_guides(
+                axes,
+                min((line[0] for line in lines.values() if line), key=lambda pair: pair[1]),
+                result,
+            )
         low, high = axes.get_ylim()
         subdivisions = (1.0,) if high > 1000 * low else (1.0, 2.0, 5.0)
-        axes.yaxis.set_major_locator(LogLocator(subs=subdivisions) if high > 5 * low else AutoLocator())
+        axes.yaxis.set_major_locator(
+            LogLocator(subs=subdivisions) if high > 5 * low else AutoLocator()
+        )
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axes.minorticks_off()
 
@@ -86,6 +110,8 @@ def _draw_guides(axes: "Axes", cheapest: tuple[int, float], result: AttentionCom
     for exponent, name in ((1, "n"), (2, "n²")):
         heights = (0.7 * cheapest[1], 0.7 * cheapest[1] * (last / start) ** exponent)
         axes.plot((start, last), heights, ":", color=MUTED, linewidth=0.8)
-        axes.annotate(name, (last, heights[1]), (4, -2), textcoords="offset points", fontsize=7, color=MUTED)
+        axes.annotate(
+            name, (last, heights[1]), (4, -2), textcoords="offset points", fontsize=7, color=MUTED
+        )
     left, right = axes.get_xlim()
     axes.set_xlim(left, right * (right / left) ** 0.06)  # room for their names

@@ -1,7 +1,8 @@
 """Pictures of a comparison: quality with intervals, and how the validation loss fell.
 
-Quality: one line a variant, a point at the mean and a bar for the 95 % interval; the band is the interval of the first variant.
-Curves: one colour a variant, one line a seed; left against updates (the same budget), right against time (what they cost).
+Quality: one line a variant, a point at the mean and a bar for the 95 % interval; the band is the
+interval of the first variant. Curves: one colour a variant, one line a seed; left against updates
+(the same budget), right against time (what they cost).
 
 Tested: a picture of every size of comparison is written, and says what it shows.
 """
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwise.comparing.table import ComparisonResult
 from headwise.explorer.drawing import (
     FRAME,
     INK,
@@ -21,7 +23,6 @@ from headwise.explorer.drawing import (
     save_figure,
     write_plainly,
 )
-from headwise.tasks.comparison_table import ComparisonResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +45,9 @@ STROKES = ("-", "--", ":", "-.")
 
 
 def draw_comparison(result: ComparisonResult) -> tuple[Path, ...]:
-    """`quality.png` and `learning-curves.png` beside the table; what there are no numbers for is not drawn."""
+    """`quality.png` and `learning-curves.png` beside the table; what there are no numbers for is
+    not drawn.
+    """
     fonts = find_fonts()
     pictures = []
     if any(variant.quality for variant in result.variants):
@@ -68,10 +71,15 @@ def _draw_quality(result: ComparisonResult, fonts: Fonts) -> Path:
         axes.plot([found.value], [number], "o", color=colour, markersize=6)
     labels = make_labels([variant.name for variant in shown], fonts)
     axes.set_yticks(range(len(shown)), labels.texts)
-    axes.set_ylim(len(shown) - 0.5, -0.5)  # the first on top, and half a line of room above and below
+    axes.set_ylim(
+        len(shown) - 0.5, -0.5
+    )  # the first on top, and half a line of room above and below
     name = ("BLEU", "BLEU") if metric == "bleu" else ("Accuracy in %", "准确率（%）")
     axes.set_xlabel(
-        fonts.say(f"{name[0]} of the test set, mean over seeds, 95 % interval", f"测试集{name[1]}，种子平均，95% 区间")
+        fonts.say(
+            f"{name[0]} of the test set, mean over seeds, 95 % interval",
+            f"测试集{name[1]}，种子平均，95% 区间",
+        )
     )
     return _finish(figure, [axes], fonts, result.directory / "quality.png")
 
@@ -82,12 +90,23 @@ def _draw_curves(result: ComparisonResult, fonts: Fonts) -> Path:
     names = make_labels([variant.name for variant in result.variants], fonts).texts
     for number, variant in enumerate(result.variants):
         colour, stroke = style(number)
-        curves = [lines for label, lines in result.curves.items() if label.startswith(f"{variant.name} · ") and lines]
+        curves = [
+            lines
+            for label, lines in result.curves.items()
+            if label.startswith(f"{variant.name} · ") and lines
+        ]
         for index, lines in enumerate(curves):
             losses = [line["loss"] for line in lines]
             label = names[number] if index == 0 else None
             for axes, key in ((left, "step"), (right, "seconds")):
-                axes.plot([line[key] for line in lines], losses, stroke, marker=".", color=colour, label=label)
+                axes.plot(
+                    [line[key] for line in lines],
+                    losses,
+                    stroke,
+                    marker=".",
+                    color=colour,
+                    label=label,
+                )
     left.set_xlabel(fonts.say("updates", "更新次数"))
     right.set_xlabel(fonts.say("seconds of training", "训练秒数"))
     left.set_ylabel(fonts.say("validation loss", "验证损失"))

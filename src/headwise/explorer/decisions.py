@@ -1,24 +1,23 @@
 """Every step of a translation with what else might have been written there.
 
-Reading a finished translation y once more from left to right gives, before each token, the model's own distribution
+Reading a finished translation y once more from left to right gives, before each token, the model's
+own distribution
 
     p(w | y_<t, x)     the chosen token's log-probability and rank, the k best, and the entropy −Σ p log p in nats:
                        0 when the model is certain, log |V| when it knows nothing
 
-The numbers are the model's: constraints of a search (a forced prefix, say) change what is chosen, not what is weighed.
-Tested against: the log-probabilities that the search itself reports, and a hand-made distribution.
+The numbers are the model's: constraints of a search (a forced prefix, say) change what is chosen,
+not what is weighed. Tested against: the log-probabilities that the search itself reports, and a
+hand-made distribution.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headwise.decoding.stepping import Stepper
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, Tokenizer
 
 
@@ -42,16 +41,6 @@ class Decision:
     best: tuple[Choice, ...]
 
 
-def read_along(
-    stepper: Stepper[Any], sources: Sequence[Sequence[int]], target: Sequence[int]
-) -> Iterator[Float[Tensor, "source vocab"]]:
-    """Log-probabilities of the token after each beginning of the target, the empty one first, for every source."""
-    state = stepper.start(sources, width=1, max_length=len(target) + 1)
-    for token in (BOS, *target):
-        scores, state = stepper.step(state, torch.full((len(sources),), token, device=stepper.device))
-        yield scores
-
-
 def weigh_steps(
     translator: Translator,
     source: Sequence[int],
@@ -59,23 +48,31 @@ def weigh_steps(
     *,
     num_best: int,
     finished: bool,
-    stepper: Stepper[Any] | None = None,
+    before_step: Callable[[], None] | None = None,
 ) -> tuple[Decision, ...]:
-    """A decision for every token of the target and, if it was `finished`, for its end; `stepper`: one that can be stopped."""
-    stepper = translator.stepper(attending=False) if stepper is None else stepper
+    """A decision for every token of the target and, if it was `finished`, for its end.
+
+    `before_step` is called before every step and may stop the work by raising an exception.
+    """
+    generator = translator.generator(translator.recipe.decoding)
     written = [*target, EOS] if finished else list(target)
     found = []
-    for scores, token in zip(read_along(stepper, [source], target), written, strict=False):
+    read = generator.read([source], target, before_step=before_step)
+    for scores, token in zip(read, written, strict=False):
         found.append(decide(translator.tokenizers.target, scores[0], token, num_best=num_best))
     return tuple(found)
 
 
-def decide(tokenizer: Tokenizer, scores: Float[Tensor, "vocab"], token: int, *, num_best: int) -> Decision:
+def decide(
+    tokenizer: Tokenizer, scores: Float[Tensor, "vocab"], token: int, *, num_best: int
+) -> Decision:
     """One distribution and the token that was taken from it."""
     offered = scores.clone()
     offered[[PAD, BOS]] = float("-inf")  # no search may write these
     values, tokens = offered.topk(min(num_best, len(offered) - 2))
-    best = [_choice(tokenizer, *pair) for pair in zip(tokens.tolist(), values.tolist(), strict=True)]
+    best = [
+        _choice(tokenizer, *pair) for pair in zip(tokens.tolist(), values.tolist(), strict=True)
+    ]
     entropy = -(scores.exp() * scores).nansum()
     return Decision(
         _choice(tokenizer, token, float(scores[token])),

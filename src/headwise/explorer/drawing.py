@@ -1,10 +1,13 @@
-"""The paper and the pens: a matplotlib figure without global state, fonts that have the characters, one way to save.
+"""The paper and the pens: a matplotlib figure without global state, fonts that have the characters,
+one way to save.
 
-matplotlib draws an empty box and prints a warning for a character its fonts lack. Here every text is checked against
-the fonts that are installed first; what no font can draw is replaced (labels by numbers) and the picture says so.
-pyplot is never imported, so drawing leaves no figure, back end or setting behind in the caller's process.
+matplotlib draws an empty box and prints a warning for a character its fonts lack. Here every text
+is checked against the fonts that are installed first; what no font can draw is replaced (labels by
+numbers) and the picture says so. pyplot is never imported, so drawing leaves no figure, back end or
+setting behind in the caller's process.
 
-Tested against: Chinese labels with and without a font, warnings as errors; "$" in a token is not mathematics.
+Tested against: Chinese labels with and without a font, warnings as errors; "$" in a token is not
+mathematics.
 """
 
 import contextlib
@@ -69,14 +72,18 @@ class Fonts:
         return all(ord(character) in self.characters for character in text)
 
     def say(self, en: str, zh: str) -> str:
-        """The sentence in the language of the moment, or in English where its characters cannot be drawn."""
+        """The sentence in the language of the moment, or in English where its characters cannot be
+        drawn.
+        """
         sentence = say(en, zh)
         return sentence if self.can_draw(sentence) else en
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What to write beside rows or columns; `missing` is the first text that no font could draw ("" = none)."""
+    """What to write beside rows or columns; `missing` is the first text that no font could draw (""
+    = none).
+    """
 
     texts: tuple[str, ...]
     missing: str = ""
@@ -92,7 +99,8 @@ def find_fonts() -> Fonts:
         from matplotlib import font_manager
     except ImportError as error:
         raise UsageError(
-            "drawing pictures needs matplotlib, which is not installed; run: pip install headwise[plots]",
+            "drawing pictures needs matplotlib, which is not installed; run: pip install "
+            "headwise[plots]",
             "画图需要 matplotlib，但尚未安装；请运行：pip install headwise[plots]",
         ) from error
     wide = _wide_font()
@@ -100,8 +108,11 @@ def find_fonts() -> Fonts:
         _list_new_fonts()
         wide = _wide_font()
     families = (BASE_FONT,) if wide is None else (BASE_FONT, wide)
-    # The base family is asked for as it will be drawn: its regular face, not the last one in the list.
-    files = [font_manager.findfont(font_manager.FontProperties(family=[family])) for family in families]
+    # The base family is asked for as it will be drawn: its regular face, not the last one in the
+    # list.
+    files = [
+        font_manager.findfont(font_manager.FontProperties(family=[family])) for family in families
+    ]
     return Fonts(families, frozenset().union(*(_characters_of(str(file)) for file in files)))
 
 
@@ -114,12 +125,16 @@ def _wide_font() -> str | None:
 
 @lru_cache(maxsize=1)
 def _list_new_fonts() -> None:
-    """Fonts installed since matplotlib wrote its list, which it keeps for good; only for this process, and looked for once."""
+    """Fonts installed since matplotlib wrote its list, which it keeps for good; only for this
+    process, and looked for once.
+    """
     from matplotlib import font_manager
 
     listed = {entry.fname for entry in font_manager.fontManager.ttflist}
     for file in sorted(set(font_manager.findSystemFonts()) - listed):
-        with contextlib.suppress(OSError, RuntimeError, ValueError):  # a file that is no font after all
+        with contextlib.suppress(
+            OSError, RuntimeError, ValueError
+        ):  # a file that is no font after all
             font_manager.fontManager.addfont(file)
 
 
@@ -131,8 +146,12 @@ def _characters_of(file: str) -> frozenset[int]:
 
 
 def make_labels(texts: Sequence[str], fonts: Fonts) -> Labels:
-    """The texts themselves (shortened), or their numbers from 1 where a character is missing from every font."""
-    printable = tuple(_shorten("".join(c if c.isprintable() else "\ufffd" for c in text)) for text in texts)
+    """The texts themselves (shortened), or their numbers from 1 where a character is missing from
+    every font.
+    """
+    printable = tuple(
+        _shorten("".join(c if c.isprintable() else "\ufffd" for c in text)) for text in texts
+    )
     missing = next((text for text in printable if not fonts.can_draw(text)), "")
     if missing:
         return Labels(tuple(str(number) for number in range(1, len(texts) + 1)), missing)
@@ -143,15 +162,22 @@ def _shorten(text: str) -> str:
     return text if len(text) <= MAX_LABEL_LENGTH else text[: MAX_LABEL_LENGTH - 1] + "…"
 
 
-def explain_missing(labels: Iterable[Labels], *, instead: str = "The HTML page shows the characters.") -> str:
-    """The caption for a picture whose labels had to become numbers, in English: other characters may be missing.
+def explain_missing(
+    labels: Iterable[Labels], *, instead: str = "The HTML page shows the characters."
+) -> str:
+    """The caption for a picture whose labels had to become numbers, in English: other characters
+    may be missing.
 
     `instead` says where the characters can be seen.
     """
     missing = [item.missing for item in labels if item.missing]
     if not missing:
         return ""
-    reason = "No Chinese font is installed" if is_wide(missing[0]) else "No installed font has all the characters"
+    reason = (
+        "No Chinese font is installed"
+        if is_wide(missing[0])
+        else "No installed font has all the characters"
+    )
     return f"{reason}: the labels are position numbers. {instead}"
 
 
@@ -162,7 +188,9 @@ def new_figure(*, height: float) -> "Figure":
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
-    figure = Figure(figsize=(WIDTH_INCHES, height), dpi=DOTS_PER_INCH, facecolor="white", layout=layout)
+    figure = Figure(
+        figsize=(WIDTH_INCHES, height), dpi=DOTS_PER_INCH, facecolor="white", layout=layout
+    )
     FigureCanvasAgg(figure)
     return figure
 
@@ -178,9 +206,10 @@ def check_picture(path: Path) -> None:
     """Refuse a name that does not say which picture is wanted, before anything is drawn."""
     if path.suffix.lower() not in PICTURES:
         raise UsageError(
-            f"{path.name!r} does not end in {' or '.join(PICTURES)}, which are the pictures that can be drawn; name it for example "
+            f"{path.name!r} does not end in {' or '.join(PICTURES)}, which are the pictures that "
+            f"can be drawn; name it for example {path.stem or 'picture'}.png",
+            f"{path.name!r} 不以 {' 或 '.join(PICTURES)} 结尾，而只能画这两种图；请命名为例如 "
             f"{path.stem or 'picture'}.png",
-            f"{path.name!r} 不以 {' 或 '.join(PICTURES)} 结尾，而只能画这两种图；请命名为例如 {path.stem or 'picture'}.png",
         )
 
 
@@ -191,7 +220,8 @@ def save_figure(figure: "Figure", path: Path) -> None:
     check_picture(path)
     content = io.BytesIO()
     kind = path.suffix.lower()[1:]
-    # What a picture shows decides its bytes: no date, and names inside an SVG that are the same every time.
+    # What a picture shows decides its bytes: no date, and names inside an SVG that are the same
+    # every time.
     nameless = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
     with rc_context({"svg.hashsalt": "headwise"} if kind == "svg" else {}):
         figure.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=nameless)

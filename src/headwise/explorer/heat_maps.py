@@ -1,11 +1,14 @@
-"""A table of attention weights as a picture: one row for each position that looks, one column for each it looks at.
+"""A table of attention weights as a picture: one row for each position that looks, one column for
+each it looks at.
 
     colour(i, j) = A[i, j] on a scale from 0 to the largest weight of the picture; with negative weights, from −m over 0 to m in two hues
 
-One map is drawn large with its words and a value scale; a grid shows all layers and heads of one kind as small
-multiples, where the habits of heads (diagonal, previous word, end of sentence, full stop) are seen at a glance.
+One map is drawn large with its words and a value scale; a grid shows all layers and heads of one
+kind as small multiples, where the habits of heads (diagonal, previous word, end of sentence, full
+stop) are seen at a glance.
 
-Tested against: the pixels (the brightest cell stands where the largest weight is), the size, and warnings as errors.
+Tested against: the pixels (the brightest cell stands where the largest weight is), the size, and
+warnings as errors.
 """
 
 from collections.abc import Sequence
@@ -28,7 +31,15 @@ from headwise.explorer.drawing import (
     save_figure,
     write_plainly,
 )
-from headwise.explorer.traces import AttentionKind, HeadChoice, Level, Trace, choose_head, describe_head, describe_layer
+from headwise.explorer.traces import (
+    AttentionKind,
+    HeadChoice,
+    Level,
+    Trace,
+    choose_head,
+    describe_head,
+    describe_layer,
+)
 from headwise.explorer.words import group_pieces, merge_weights
 
 if TYPE_CHECKING:
@@ -90,12 +101,16 @@ def draw_heat_map(
     _finish(figure, trace, where, fonts, caption=explain_missing((rows, columns)), path=Path(path))
 
 
-def draw_grid(trace: Trace, path: Path | str, *, kind: AttentionKind, level: Level = "word") -> None:
+def draw_grid(
+    trace: Trace, path: Path | str, *, kind: AttentionKind, level: Level = "word"
+) -> None:
     """All layers (rows) and heads (columns) of one kind as small multiples on one value scale."""
     fonts = find_fonts()
     figure = new_figure(height=1.0 + _grid_height(trace, kind, level=level))
     _fill_grid(figure, trace, kind, fonts, level=level)
-    where = fonts.say(f"{KIND_NAMES[kind][0]}, all layers and heads", f"{KIND_NAMES[kind][1]}，全部层与头")
+    where = fonts.say(
+        f"{KIND_NAMES[kind][0]}, all layers and heads", f"{KIND_NAMES[kind][1]}，全部层与头"
+    )
     _finish(figure, trace, where, fonts, caption=_axes_note(kind, fonts), path=Path(path))
 
 
@@ -121,13 +136,17 @@ def _grid_height(trace: Trace, kind: AttentionKind, *, level: Level) -> float:
     return len(maps) * (7.0 / num_heads * min(max(len(queries) / len(keys), 0.4), 2.5) + 0.1)
 
 
-def _fill_grid(figure: "Figure | SubFigure", trace: Trace, kind: AttentionKind, fonts: Fonts, *, level: Level) -> None:
+def _fill_grid(
+    figure: "Figure | SubFigure", trace: Trace, kind: AttentionKind, fonts: Fonts, *, level: Level
+) -> None:
     maps = trace.maps_of(kind)
     num_heads = max(len(item.weights) for item in maps)
     tables = [_at_level(trace, kind, item.weights, level=level)[0] for item in maps]
     colours, low, high = _scale_of(tables)
     sides = _at_level(trace, kind, maps[0].weights, level=level)[1:]
-    names = [make_labels(side, fonts).texts if len(side) <= MAX_GRID_LABELS else () for side in sides]
+    names = [
+        make_labels(side, fonts).texts if len(side) <= MAX_GRID_LABELS else () for side in sides
+    ]
     grid = figure.subplots(len(maps), num_heads, squeeze=False)
     for row, attention in enumerate(maps):
         for column, axes in enumerate(grid[row]):
@@ -136,7 +155,9 @@ def _fill_grid(figure: "Figure | SubFigure", trace: Trace, kind: AttentionKind, 
                 continue
             table = tables[row][column]
             high = high if low < 0 else 1.0  # shares end at one
-            image = axes.imshow(table, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+            image = axes.imshow(
+                table, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
+            )
             axes.set_xticks([])
             axes.set_yticks([])
             axes.tick_params(length=0)
@@ -147,7 +168,9 @@ def _fill_grid(figure: "Figure | SubFigure", trace: Trace, kind: AttentionKind, 
                 axes.set_xticks(range(len(names[1])), names[1], fontsize=6, color=INK, rotation=90)
             if row == 0:
                 axes.set_title(fonts.say(*describe_head(column)), fontsize=10, color=MUTED)
-        grid[row][0].set_ylabel(fonts.say(*describe_layer(attention.layer)), fontsize=10, color=MUTED)
+        grid[row][0].set_ylabel(
+            fonts.say(*describe_layer(attention.layer)), fontsize=10, color=MUTED
+        )
     scale = figure.colorbar(image, ax=grid, fraction=0.02, pad=0.015, aspect=40)
     scale.outline.set_edgecolor(FRAME)
     scale.ax.tick_params(labelsize=9, color=FRAME, labelcolor=MUTED)
@@ -172,7 +195,8 @@ def _at_level(
 ) -> tuple[NDArray[np.floating], tuple[str, ...], tuple[str, ...]]:
     """The weights [head, query, key] to draw with the names of their rows and columns.
 
-    Words are merged before heads are: the maximum over heads of a sum stays below one, a sum of maxima does not.
+    Words are merged before heads are: the maximum over heads of a sum stays below one, a sum of
+    maxima does not.
     """
     if level == "piece":
         return weights, trace.query_pieces(kind), trace.key_pieces(kind)
@@ -185,23 +209,33 @@ def _height(num_rows: int, num_columns: int, columns: Labels) -> float:
     longest = max(len(text) for text in columns.texts)
     label_space = 0.25 * longest if columns.wide else 0.07 * longest
     cells = min(6.2 / num_columns, 0.6) * num_rows
-    return 1.1 + min(label_space, 1.6) + min(max(cells, 0.24 * min(num_rows, MAX_LABELS), 1.2), 12.0)
+    return (
+        1.1 + min(label_space, 1.6) + min(max(cells, 0.24 * min(num_rows, MAX_LABELS), 1.2), 12.0)
+    )
 
 
 def _name_cells(axes: "Axes", rows: Labels, columns: Labels) -> None:
     every_row, every_column = (-(-len(item.texts) // MAX_LABELS) for item in (rows, columns))
     size = 11 if max(len(rows.texts), len(columns.texts)) <= 24 else 7
-    axes.set_yticks(range(0, len(rows.texts), every_row), rows.texts[::every_row], fontsize=size, color=INK)
+    axes.set_yticks(
+        range(0, len(rows.texts), every_row), rows.texts[::every_row], fontsize=size, color=INK
+    )
     axes.xaxis.tick_top()
     if columns.wide:  # upright: one character under the other, as Chinese is set in a narrow column
-        names = tuple("\n".join(text) if all(map(_is_full_width, text)) else text for text in columns.texts)
-        axes.set_xticks(range(0, len(names), every_column), names[::every_column], fontsize=size, color=INK)
+        names = tuple(
+            "\n".join(text) if all(map(_is_full_width, text)) else text for text in columns.texts
+        )
+        axes.set_xticks(
+            range(0, len(names), every_column), names[::every_column], fontsize=size, color=INK
+        )
         axes.tick_params(axis="x", labelrotation=0)
     else:
         numbers = all(text.isdigit() for text in columns.texts)
         axes.set_xticks(range(0, len(columns.texts), every_column), columns.texts[::every_column])
         for label in axes.get_xticklabels():
-            label.set(fontsize=size, color=INK, rotation=0 if numbers else 45, rotation_mode="anchor")
+            label.set(
+                fontsize=size, color=INK, rotation=0 if numbers else 45, rotation_mode="anchor"
+            )
             label.set_horizontalalignment("center" if numbers else "left")
     axes.tick_params(length=0)
     _soften_frame(axes)
@@ -217,7 +251,9 @@ def _soften_frame(axes: "Axes") -> None:
 
 
 def _write_values(axes: "Axes", table: NDArray[np.float64]) -> None:
-    """Numbers in the cells of small tables; weights below 0.05 stay unwritten to keep the eye on the rest."""
+    """Numbers in the cells of small tables; weights below 0.05 stay unwritten to keep the eye on
+    the rest.
+    """
     if table.shape[1] > MAX_NUMBERED_CELLS:
         return
     is_signed = bool(table.min() < 0)
@@ -228,7 +264,9 @@ def _write_values(axes: "Axes", table: NDArray[np.float64]) -> None:
                 share > 0.6 if is_signed else share < 0.6
             )  # signed scales are pale in the middle, the other at its end
             colour = "white" if dark else INK
-            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
+            axes.text(
+                column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour
+            )
 
 
 def _axis_name(kind: AttentionKind, axis: str, fonts: Fonts) -> str:
@@ -243,12 +281,16 @@ def _axis_name(kind: AttentionKind, axis: str, fonts: Fonts) -> str:
             return fonts.say("source word looked at", "被看的源词")
 
 
-def _finish(figure: "Figure", trace: Trace, where: str, fonts: Fonts, *, caption: str, path: Path) -> None:
+def _finish(
+    figure: "Figure", trace: Trace, where: str, fonts: Fonts, *, caption: str, path: Path
+) -> None:
     """Title, caption, layout, file."""
     from matplotlib.text import Text
 
     title = " ".join(trace.title.split())[:MAX_TITLE_LENGTH]
-    figure.suptitle(f"{title}\n{where}" if title and fonts.can_draw(title) else where, fontsize=13, color=INK)
+    figure.suptitle(
+        f"{title}\n{where}" if title and fonts.can_draw(title) else where, fontsize=13, color=INK
+    )
     if caption:
         figure.supxlabel(caption, fontsize=9, color=MUTED)
     write_plainly(figure.findobj(Text), fonts)

@@ -1,10 +1,13 @@
-"""One HTML file with everything in it: open it from a disk, send it by mail, put it in a paper's supplement.
+"""One HTML file with everything in it: open it from a disk, send it by mail, put it in a paper's
+supplement.
 
-The files of `static/` (markup, style, script: our own, no library; texts in English and Chinese) are
-put together with the data of the traces (`packing.py`, one byte a weight); nothing is loaded from anywhere, and a content
-security policy makes the browser refuse to. Tokens are JSON in which no "<" is left, which the script shows with textContent only: markup in a token is text.
+The files of `static/` (markup, style, script: our own, no library; texts in English and Chinese)
+are put together with the data of the traces (`packing.py`, one byte a weight); nothing is loaded
+from anywhere, and a content security policy makes the browser refuse to. Tokens are JSON in which
+no "<" is left, which the script shows with textContent only: markup in a token is text.
 
-Tested against: weights decoded from the written page, a hostile token, no foreign address, the same keys in both languages.
+Tested against: weights decoded from the written page, a hostile token, no foreign address, the same
+keys in both languages.
 """
 
 import base64
@@ -29,7 +32,9 @@ SCRIPTS = ("app/trace.js", "data.js", "links.js", "heat_map.js", "overview.js", 
 def write_page(traces: Sequence[Trace], path: Path | str, *, title: str) -> None:
     """Write the explorer for these traces as one self-contained HTML file."""
     if not traces:
-        raise UsageError("there is no trace to show; give at least one", "没有可展示的轨迹；请至少给出一条")
+        raise UsageError(
+            "there is no trace to show; give at least one", "没有可展示的轨迹；请至少给出一条"
+        )
     path = Path(path)
     write_text(path, make_page(traces, title=title))
 
@@ -56,7 +61,9 @@ def _static(name: str) -> str:
 
 
 def _embed(value: Any) -> str:
-    """JSON that cannot end its script element nor open a comment: "<", ">" and "&" only appear as escapes."""
+    """JSON that cannot end its script element nor open a comment: "<", ">" and "&" only appear as
+    escapes.
+    """
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -64,10 +71,12 @@ def _embed(value: Any) -> str:
 def _policy(*, style: str, script: str) -> str:
     """Nothing may be loaded, and only this very style and this very script may act."""
     return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
 
 
 def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode(
+        "ascii"
+    )

@@ -1,23 +1,26 @@
-"""A picture of the lineage: perplexity of every model, the oldest on top, and how long each took to learn.
+"""A picture of the lineage: perplexity of every model, the oldest on top, and how long each took to
+learn.
 
-Both axes are logarithmic, so a model is a dot with its number beside it (a bar would begin nowhere); lower perplexity is better,
-and a model without one has its sign at the edge. Tested: every dot and every number stands inside its frame, with a model of infinite perplexity too.
+Both axes are logarithmic, so a model is a dot with its number beside it (a bar would begin
+nowhere); lower perplexity is better, and a model without one has its sign at the edge. Tested:
+every dot and every number stands inside its frame, with a model of infinite perplexity too.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.comparing.lineage_table import Lineage, show_seconds
 from headwise.explorer.comparison_plots import dress, style
 from headwise.explorer.drawing import INK, find_fonts, make_labels, new_figure, save_figure
-from headwise.tasks.lineage_table import Lineage, show_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MARGIN, NUMBERS = 1.25, 0.3
-"""Room beside the dots: a factor on the left; on the right the share of the axis that a number needs."""
+"""Room beside the dots: a factor on the left; on the right the share of the axis that a number
+needs."""
 
 
 def draw_lineage(lineage: Lineage) -> tuple[Path, ...]:
@@ -36,7 +39,9 @@ def make_figure(lineage: Lineage) -> "Figure":
     seconds = [rung.training_seconds or None for rung in lineage.rungs]
     _dots(left, perplexities, ["∞" if value is None else f"{value:.1f}" for value in perplexities])
     _dots(right, seconds, [show_seconds(value or 0.0) for value in seconds])
-    left.set_yticks(range(len(lineage.rungs)), make_labels([rung.name for rung in lineage.rungs], fonts).texts)
+    left.set_yticks(
+        range(len(lineage.rungs)), make_labels([rung.name for rung in lineage.rungs], fonts).texts
+    )
     left.set_ylim(len(lineage.rungs) - 0.5, -0.5)
     left.set_xlabel(fonts.say("test perplexity", "测试困惑度"))
     right.set_xlabel(fonts.say("seconds of training", "训练秒数"))
@@ -45,7 +50,9 @@ def make_figure(lineage: Lineage) -> "Figure":
 
 
 def _dots(axes: "Axes", values: Sequence[float | None], labels: Sequence[str]) -> None:
-    """A dot for each value and its number to the right; what has no place on the axis has its label at the left edge."""
+    """A dot for each value and its number to the right; what has no place on the axis has its label
+    at the left edge.
+    """
     drawn = [value for value in values if value is not None] or [1.0]
     low = min(drawn) / MARGIN
     # On a logarithmic axis a share of its length is a power of what it spans.

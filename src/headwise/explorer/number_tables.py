@@ -1,4 +1,5 @@
-"""Small tables of numbers as people write them: `51,56,58`, rows with `;` between them, or a CSV file.
+"""Small tables of numbers as people write them: `51,56,58`, rows with `;` between them, or a CSV
+file.
 
     51,56,58            a list: three keys of one number each, or one row where rows are wider (`arrange`)
     51,70;56,82;58,88   three rows of two numbers; a lone row ends with `;`
@@ -6,7 +7,8 @@
 
 Sizes are checked before anything is read or multiplied.
 
-Tested against: what was written, number for number; one sentence for each mistake, with file and line.
+Tested against: what was written, number for number; one sentence for each mistake, with file and
+line.
 """
 
 import csv
@@ -61,10 +63,13 @@ def _looks_like_a_path(text: str) -> bool:
 
 def _read_file(path: Path) -> NumberTable:
     with path.open("rb") as file:
-        content = file.read(MAX_FILE_BYTES + 1)  # what has no size (a device, a pipe) may have no end either
+        content = file.read(
+            MAX_FILE_BYTES + 1
+        )  # what has no size (a device, a pipe) may have no end either
     if len(content) > MAX_FILE_BYTES:
         raise DataError(
-            f"too many bytes: a table to work out by hand has at most {MAX_FILE_BYTES:,}; take a part of it",
+            f"too many bytes: a table to work out by hand has at most {MAX_FILE_BYTES:,}; take a "
+            "part of it",
             f"文件过大：逐步演算的表最多 {MAX_FILE_BYTES:,} 字节；请取其中一部分",
             file=path,
         )
@@ -96,17 +101,22 @@ def _cut(line: str, path: Path, number: int) -> list[str]:
     found = [mark for mark in "\t;," if mark in bare]
     if len(found) > 1:
         raise DataError(
-            f"{line.strip()[:40]!r} has several marks between its numbers ({', '.join(map(repr, found))}); use one of them, a point for "
-            "decimals, and a line for each row",
-            f"{line.strip()[:40]!r} 中的数之间有多种分隔符（{'、'.join(map(repr, found))}）；请只用一种，小数用点，每行一条",
+            f"{line.strip()[:40]!r} has several marks between its numbers "
+            f"({', '.join(map(repr, found))}); use one of them, a point for decimals, and a line "
+            "for each row",
+            f"{line.strip()[:40]!r} 中的数之间有多种分隔符（{'、'.join(map(repr, found))}）；"
+            "请只用一种，小数用点，每行一条",
             file=path,
             line=number,
         )
     try:
-        cells = next(csv.reader([line], delimiter=found[0] if found else ",", skipinitialspace=True))
+        cells = next(
+            csv.reader([line], delimiter=found[0] if found else ",", skipinitialspace=True)
+        )
     except csv.Error as error:
         raise DataError(
-            f"{line.strip()[:40]!r}… cannot be read as CSV ({error}); write one number a cell, separated by commas",
+            f"{line.strip()[:40]!r}… cannot be read as CSV ({error}); write one number a cell, "
+            "separated by commas",
             f"{line.strip()[:40]!r}… 无法按 CSV 读取（{error}）；请每格写一个数，以逗号分隔",
             file=path,
             line=number,
@@ -115,8 +125,14 @@ def _cut(line: str, path: Path, number: int) -> list[str]:
 
 
 def _is_name(cell: str) -> bool:
-    """What may stand in a heading: letters first. `5l` and `-x` are numbers gone wrong, `nan`, `inf` and `NA` numbers that are refused."""
-    return not _is_number(cell) and cell.lower() not in MISSING and re.match(r"[^\W\d]", cell) is not None
+    """What may stand in a heading: letters first. `5l` and `-x` are numbers gone wrong, `nan`,
+    `inf` and `NA` numbers that are refused.
+    """
+    return (
+        not _is_number(cell)
+        and cell.lower() not in MISSING
+        and re.match(r"[^\W\d]", cell) is not None
+    )
 
 
 def _is_number(text: str) -> bool:
@@ -128,7 +144,11 @@ def _is_number(text: str) -> bool:
 
 
 def _read_row(
-    cells: list[str], kind: type[HeadwiseError], name: str, file: Path | None = None, line: int | None = None
+    cells: list[str],
+    kind: type[HeadwiseError],
+    name: str,
+    file: Path | None = None,
+    line: int | None = None,
 ) -> tuple[float, ...]:
     row = []
     for cell in cells:
@@ -136,9 +156,10 @@ def _read_row(
         value = float(cell) if _is_number(cell) else math.nan
         if not abs(value) <= LARGEST:
             raise kind(
-                f"{name}{shown!r} is not a number up to {LARGEST:g}; write numbers such as 51,56,58, rows such as 51,70;56,82, "
-                "or the path of a CSV file of them",
-                f"{name}{shown!r} 不是绝对值不超过 {LARGEST:g} 的数；请写成 51,56,58 这样的数、51,70;56,82 这样的行，或给出 CSV 文件的路径",
+                f"{name}{shown!r} is not a number up to {LARGEST:g}; write numbers such as "
+                "51,56,58, rows such as 51,70;56,82, or the path of a CSV file of them",
+                f"{name}{shown!r} 不是绝对值不超过 {LARGEST:g} 的数；请写成 51,56,58 这样的数、"
+                "51,70;56,82 这样的行，或给出 CSV 文件的路径",
                 file=file,
                 line=line,
             )
@@ -153,12 +174,15 @@ def _check_shape(
     file: Path | None,
 ) -> None:
     if not rows:
-        raise kind(f"{name}no numbers; at least one is needed", f"{name}没有数；至少需要一个", file=file)
+        raise kind(
+            f"{name}no numbers; at least one is needed", f"{name}没有数；至少需要一个", file=file
+        )
     width = len(rows[0][0])
     for row, line in rows:
         if len(row) != width:
             raise kind(
-                f"{name}a row of {len(row)} numbers after rows of {width}; all rows need the same length",
+                f"{name}a row of {len(row)} numbers after rows of {width}; all rows need the same "
+                "length",
                 f"{name}前面的行有 {width} 个数，这一行有 {len(row)} 个；各行长度须相同",
                 file=file,
                 line=line,
@@ -166,14 +190,20 @@ def _check_shape(
     # A list may become a column, so both limits hold for it.
     if len(rows) > MAX_ROWS or width > (MAX_ROWS if len(rows) == 1 else MAX_COLUMNS):
         raise kind(
-            f"{name}{len(rows):,} × {width:,} numbers, but at most {MAX_ROWS:,} rows of {MAX_COLUMNS} can be looked at; take a part",
-            f"{name}共 {len(rows):,} × {width:,} 个数，而最多只能看 {MAX_ROWS:,} 行、每行 {MAX_COLUMNS} 个；请取一部分",
+            f"{name}{len(rows):,} × {width:,} numbers, but at most {MAX_ROWS:,} rows of "
+            f"{MAX_COLUMNS} can be looked at; take a part",
+            f"{name}共 {len(rows):,} × {width:,} 个数，而最多只能看 {MAX_ROWS:,} 行、每行 "
+            f"{MAX_COLUMNS} 个；请取一部分",
             file=file,
         )
 
 
-def arrange(keys: NumberTable, values: NumberTable, queries: NumberTable) -> tuple[Rows, Rows, Rows]:
-    """Lists become columns of single numbers; beside wide keys a list of queries is one query, beside one key a list of values one row."""
+def arrange(
+    keys: NumberTable, values: NumberTable, queries: NumberTable
+) -> tuple[Rows, Rows, Rows]:
+    """Lists become columns of single numbers; beside wide keys a list of queries is one query,
+    beside one key a list of values one row.
+    """
     key_rows = keys.as_column()
     one_query = queries.is_list and len(key_rows[0]) > 1
     query_rows = queries.rows if one_query else queries.as_column()
@@ -181,8 +211,9 @@ def arrange(keys: NumberTable, values: NumberTable, queries: NumberTable) -> tup
     value_rows = values.rows if one_value else values.as_column()
     if len(value_rows) != len(key_rows):
         raise UsageError(
-            f"{len(key_rows)} keys and {len(value_rows)} values were given, but every key needs one value; "
-            "rows are separated by `;`, and a lone row ends with it",
-            f"给出了 {len(key_rows)} 个键和 {len(value_rows)} 个值，而每个键需要一个值；行以 `;` 分隔，单独一行以它结尾",
+            f"{len(key_rows)} keys and {len(value_rows)} values were given, but every key needs "
+            "one value; rows are separated by `;`, and a lone row ends with it",
+            f"给出了 {len(key_rows)} 个键和 {len(value_rows)} 个值，而每个键需要一个值；行以 `;` "
+            "分隔，单独一行以它结尾",
         )
     return key_rows, value_rows, query_rows

@@ -1,11 +1,14 @@
-"""One row of a model's attention opened up: every number between a query and what it takes from the values.
+"""One row of a model's attention opened up: every number between a query and what it takes from the
+values.
 
     products_j = q · k_j          scores_j = products_j / √head_dim (+ bias_j)          hidden keys are left out
     weights_j  = exp(scores_j − max) / Σ …                                              output = Σ_j weights_j v_j
 
-Queries, keys, values and mask are caught where the layer of the loaded model receives them, in one pass over the finished
-translation, and the weights and the output are the layer's own. The steps between are written out beside them and must lead to the same weights; a
-kernel that does not go this way (linear, Linformer …) says so with `is_softmax` false, and only its products and weights are shown.
+Queries, keys, values and mask are caught where the layer of the loaded model receives them, in one
+pass over the finished translation, and the weights and the output are the layer's own. The steps
+between are written out beside them and must lead to the same weights; a kernel that does not go
+this way (linear, Linformer …) says so with `is_softmax` false, and only its products and weights
+are shown.
 
 Tested against: the map of the same row (taps.py), the layer's own output, softmax by hand.
 """
@@ -21,14 +24,13 @@ from torch import Tensor
 from headwise.attention.biases import Bias, VectorBias, dense_bias
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.decoding.choices import decode
-from headwise.decoding.length import cap_limit
-from headwise.decoding.phrases import encode_phrases
-from headwise.decoding.stepping import Stepper
+from headwise.decoding.generator import Watcher
+from headwise.decoding.rules.length_limit import cap_limit
+from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
 from headwise.explorer.traces import AttentionKind
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import BOS, EOS
 
 MAX_PIECES = 512
@@ -36,7 +38,8 @@ MAX_PIECES = 512
 MAX_KEYS = MAX_PIECES + 1
 """With the mark of the end or the beginning."""
 MAX_NUMBERS = 8192
-"""Of keys and of values at most that many numbers are handed out; a long row shows its first dimensions."""
+"""Of keys and of values at most that many numbers are handed out; a long row shows its first
+dimensions."""
 TOLERANCE = 1e-4
 NAMES: dict[AttentionKind, str] = {
     "encoder_self": "encoder.{}.self",
@@ -79,7 +82,11 @@ class OpenedRow:
     is_softmax: bool
 
     def as_dict(self) -> dict[str, Any]:
-        return {**vars(self), "query_pieces": list(self.query_pieces), "key_pieces": list(self.key_pieces)}
+        return {
+            **vars(self),
+            "query_pieces": list(self.query_pieces),
+            "key_pieces": list(self.key_pieces),
+        }
 
 
 def count_layers(translator: Translator) -> dict[str, int]:
@@ -98,8 +105,10 @@ def require_attention(translator: Translator) -> EncoderDecoder:
     model = translator.model
     if not isinstance(model, EncoderDecoder):
         raise UsageError(
-            f"rows are opened up in a Transformer, and this model is {translator.recipe.model.kind!r}; choose another model",
-            f"只有 Transformer 的注意力行可以展开，而该模型是 {translator.recipe.model.kind!r}；请换一个模型",
+            "rows are opened up in a Transformer, and this model is "
+            f"{translator.recipe.model.kind!r}; choose another model",
+            f"只有 Transformer 的注意力行可以展开，而该模型是 {translator.recipe.model.kind!r}；"
+            "请换一个模型",
         )
     return model
 
@@ -113,17 +122,21 @@ def open_row(
     head: int = 0,
     query: int = 0,
     target: str | None = None,
-    stepper: Stepper[Any] | None = None,
+    before_step: Callable[[], None] | None = None,
 ) -> OpenedRow:
-    """The row of piece number `query`; without a target the model's own translation is read. Layer -1 is the highest.
+    """The row of piece number `query`; without a target the model's own translation is read. Layer
+    -1 is the highest.
 
-    Whatever can be refused is, before the model does any work; `stepper`: one that can be stopped.
+    Whatever can be refused is, before the model does any work. `before_step` is called before every
+    step of the search and may stop the work by raising an exception.
     """
     model = require_attention(translator)
     source_ids = translator.tokenizers.source.encode(text)
     if not source_ids:
         raise UsageError("the text is empty; give a sentence", "文本为空；请给出一个句子")
-    check_within("tokens", "词元数", len(source_ids) + 1, 1, min(MAX_KEYS, translator.longest_source.tokens))
+    check_within(
+        "tokens", "词元数", len(source_ids) + 1, 1, min(MAX_KEYS, translator.longest_source.tokens)
+    )
     layers = len(model.encoder) if kind == "encoder_self" else len(model.decoder)
     number = layers - 1 if layer == -1 else layer
     check_within("layer", "层", number, 0, layers - 1)
@@ -132,7 +145,7 @@ def open_row(
     if kind == "encoder_self":
         check_within("query", "查询", query, 0, len(source_ids))
     if target is None:
-        target_ids = translate(translator, source_ids, stepper=stepper)
+        target_ids = translate(translator, source_ids, before_step=before_step)
     else:
         target_ids = translator.tokenizers.target.encode(target)
     check_within("tokens", "词元数", len(target_ids) + 1, 1, MAX_KEYS)
@@ -148,28 +161,31 @@ def open_row(
     )
     caught = catch(attention, lambda: model.attention_maps(source_row, target_row))
     key_pieces = target_input if kind == "decoder_self" else source_pieces
-    return write_out(caught, head=head, query=query, query_pieces=query_pieces, key_pieces=key_pieces)
+    return write_out(
+        caught, head=head, query=query, query_pieces=query_pieces, key_pieces=key_pieces
+    )
 
 
-def translate(translator: Translator, source: Sequence[int], *, stepper: Stepper[Any] | None) -> list[int]:
+def translate(
+    translator: Translator, source: Sequence[int], *, before_step: Callable[[], None] | None
+) -> list[int]:
     """The tokens of the best translation, searched for as the recipe says."""
     settings = translator.within_positions(translator.recipe.decoding)
-    settings = settings.model_copy(update={"max_length": cap_limit(settings.max_length, MAX_PIECES)})
-    if stepper is None:
-        stepper = translator.stepper(attending=needs_attention(translator))
+    settings = settings.model_copy(
+        update={"max_length": cap_limit(settings.max_length, MAX_PIECES)}
+    )
     phrases = encode_phrases(settings, translator.tokenizers.target)
-    return list(decode(stepper, [source], settings, phrases=phrases)[0].best.tokens)
-
-
-def needs_attention(translator: Translator) -> bool:
-    """Whether the search of the recipe looks at the attention itself."""
-    return getattr(translator.recipe.decoding, "coverage_penalty", 0.0) > 0
+    (result,) = translator.generator(settings).generate(
+        [source], settings, phrases, watcher=Watcher(before_step)
+    )
+    return list(result.best.tokens)
 
 
 def check_within(name: str, zh: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
         raise UsageError(
-            f"{name} {value} was asked for; choose {low} to {high}", f"{zh}为 {value}；请选择 {low} 到 {high}"
+            f"{name} {value} was asked for; choose {low} to {high}",
+            f"{zh}为 {value}；请选择 {low} 到 {high}",
         )
 
 
@@ -200,9 +216,16 @@ def catch(layer: MultiHeadAttention, read: Callable[[], object]) -> Caught:
 
 
 def write_out(
-    caught: Caught, *, head: int, query: int, query_pieces: tuple[str, ...], key_pieces: tuple[str, ...]
+    caught: Caught,
+    *,
+    head: int,
+    query: int,
+    query_pieces: tuple[str, ...],
+    key_pieces: tuple[str, ...],
 ) -> OpenedRow:
-    """The steps of one row in double precision, with the weights and the output that the model itself has."""
+    """The steps of one row in double precision, with the weights and the output that the model
+    itself has.
+    """
     q, k, v = (x[0, head].double().cpu() for x in (caught.q, caught.k, caught.v))
     products = k @ q[query]
     bias = None
@@ -215,11 +238,18 @@ def write_out(
     visible = torch.ones(len(k), dtype=torch.bool)
     if allowed is not None:
         visible = allowed.expand(1, caught.q.shape[1], len(q), len(k))[0, head, query].cpu()
-    # What a kernel's own pattern hides has no weight at all; a softmax gives every key it sees something.
+    # What a kernel's own pattern hides has no weight at all; a softmax gives every key it sees
+    # something.
     visible = visible & (weights > 0)
-    exponentials = (scores - scores[visible].max()).exp() * visible if visible.any() else torch.zeros(len(k)).double()
+    exponentials = (
+        (scores - scores[visible].max()).exp() * visible
+        if visible.any()
+        else torch.zeros(len(k)).double()
+    )
     again = exponentials / exponentials.sum().clamp(min=1e-300)
-    is_softmax = bool((again - weights).abs().max() < TOLERANCE) and not isinstance(caught.bias, VectorBias)
+    is_softmax = bool((again - weights).abs().max() < TOLERANCE) and not isinstance(
+        caught.bias, VectorBias
+    )
     dims = max(1, min(q.shape[1], MAX_NUMBERS // len(k)))
     return OpenedRow(
         query_pieces=query_pieces,

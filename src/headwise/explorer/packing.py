@@ -6,7 +6,8 @@ Weights travel as whole numbers of 8 or 16 bits, base64,
 
 low is 0, or the lowest weight of a map that has negative ones;
 
-in the order [head][query][key], lowest byte first. Tested against: weights decoded again, and read in a real browser.
+in the order [head][query][key], lowest byte first. Tested against: weights decoded again, and read
+in a real browser.
 """
 
 import base64
@@ -46,13 +47,17 @@ def pack_side(pieces: Sequence[str], language: str) -> dict[str, Any]:
     }
 
 
-def pack_map(attention: AttentionMap, *, heads: Sequence[int] | None = None, bits: Bits = 8) -> dict[str, Any]:
+def pack_map(
+    attention: AttentionMap, *, heads: Sequence[int] | None = None, bits: Bits = 8
+) -> dict[str, Any]:
     """One layer; `heads` are those to be packed, all if not said."""
     chosen = list(range(len(attention.weights))) if heads is None else list(heads)
     weights = attention.weights[chosen].astype(np.float64)
     low = min(float(weights.min()), 0.0)
     scale = float(weights.max()) - low or 1.0
-    numbers = np.rint((weights - low) * ((2**bits - 1) / scale)).astype("<u1" if bits == 8 else "<u2")
+    numbers = np.rint((weights - low) * ((2**bits - 1) / scale)).astype(
+        "<u1" if bits == 8 else "<u2"
+    )
     return {
         "name": attention.name,
         "kind": attention.kind,

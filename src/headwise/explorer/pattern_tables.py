@@ -1,11 +1,12 @@
-"""Every attention kernel as a picture: who looks at whom on a short random example, by the kernel's own weights.
+"""Every attention kernel as a picture: who looks at whom on a short random example, by the kernel's
+own weights.
 
     weights = kernel.weights(q, k, mask)     q, k normal with a slow drift, so that near tokens are a little more alike
 
     pairs   how many of length² pairs have a weight at all: what a sparse kernel saves
     rank    the rank of the table: what a low-rank or linear kernel saves; every sum of r products has rank at most r
 
-The kernels are built as for a model, with sizes that show their shape at this length (`SMALL`).
+The kernels are built as for a model, from the example settings that each of them declares.
 
 Tested against: the masks of the patterns, ranks that the formulas promise.
 """
@@ -14,40 +15,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from headwise.attention.choices import (
-    AttentionSettings,
-    BigBird,
-    Full,
-    Linear,
-    Linformer,
-    Longformer,
-    Performer,
-    Reformer,
-    Window,
-    build_attention,
-)
-from headwise.attention.hashed import SharedQueryKeyAttention
+from headwise.attention.capabilities import AttentionKind, keys_are_queries
+from headwise.attention.choices import BUILT_IN, GROUP, attention_kinds, build_attention
 from headwise.attention.masks import causal, everything
-from headwise.blocks.initialization import initialize
 from headwise.errors import UsageError
+from headwise.initialization import initialize
 from headwise.randomness import torch_generator
+from headwise.settings.added_kinds import added_words
 
 DRIFT = 0.9
 """How much of a token the next one keeps."""
 
-SMALL: dict[str, AttentionSettings] = {
-    "full": Full(),
-    "window": Window(left=4, right=4),
-    "longformer": Longformer(width=8, num_global=2, dilation=1),
-    "bigbird": BigBird(block=4, num_window_blocks=3, num_global_blocks=2, num_random_blocks=1),
-    "linformer": Linformer(rank=8, max_length=256),
-    "reformer": Reformer(num_buckets=8, num_rounds=2, bucket_size=8),
-    "linear": Linear(),
-    "performer": Performer(num_features=64),
-}
-"""As small as a picture of 64 tokens needs; the fused kernel has the weights of the full one."""
+
+def shown_words() -> list[str]:
+    """The words for kernels that can be shown; packages that add some are not imported for it."""
+    built_in = [kind.word() for kind in BUILT_IN if kind.has_own_weights]
+    return [*built_in, *(word for word in added_words(GROUP) if word not in built_in)]
+
+
+def shown_kinds() -> dict[str, type[AttentionKind]]:
+    """The kernels with weights of their own: the fused kernel has those of the full one."""
+    return {word: kind for word, kind in attention_kinds().items() if kind.has_own_weights}
 
 
 @dataclass(frozen=True)
@@ -81,19 +71,30 @@ def draw_example(length: int, head_dim: int, *, seed: int = 0) -> tuple[Tensor, 
 
 @torch.inference_mode()
 def show_pattern(
-    settings: AttentionSettings, *, length: int, head_dim: int = 16, is_causal: bool = False, seed: int = 0
+    settings: AttentionKind,
+    *,
+    length: int,
+    head_dim: int = 16,
+    is_causal: bool = False,
+    seed: int = 0,
 ) -> Pattern:
     """The table [query, key] of one kernel; what cannot be causal is refused where it is built."""
     layer = build_attention(
-        settings, dim=head_dim, num_heads=1, dropout_rate=0.0, role="decoder" if is_causal else "encoder"
+        settings,
+        dim=head_dim,
+        num_heads=1,
+        dropout_rate=0.0,
+        role="decoder" if is_causal else "encoder",
     )
-    initialize(nn.ModuleDict({"self_attention": layer}), torch_generator("patterns", seed, "weights"))
+    initialize(layer, torch_generator("patterns", seed, "weights"))
     layer.eval()
     q, k = draw_example(length, head_dim, seed=seed)
-    if isinstance(layer, SharedQueryKeyAttention):
+    if keys_are_queries(layer.kernel):
         k = q
     mask = causal() if is_causal else everything()
-    table = layer.kernel.weights(q, k, layer.kernel.prepare(mask, length, length, q.device))[0, 0].double()
+    table = layer.kernel.weights(q, k, layer.kernel.prepare(mask, length, length, q.device))[
+        0, 0
+    ].double()
     return Pattern(
         settings.kind,
         length,
@@ -105,26 +106,13 @@ def show_pattern(
     )
 
 
-def sized(kind: str, size: int | None) -> AttentionSettings:
-    """A kernel of `SMALL` whose one telling number is `size`: how far, how wide, how many."""
-    small = SMALL[kind]
-    if size is None:
-        return small
-    match small:
-        case Window():
-            return Window(left=size, right=size)
-        case Longformer():
-            return Longformer(width=2 * size, num_global=small.num_global, dilation=1)
-        case BigBird():
-            return small.model_copy(update={"block": size})
-        case Linformer():
-            return small.model_copy(update={"rank": size})
-        case Reformer():
-            return small.model_copy(update={"bucket_size": size})
-        case Performer():
-            return small.model_copy(update={"num_features": size})
-        case _:
-            raise UsageError(
-                f"attention {kind} has no size to choose; leave it out",
-                f"{kind} 注意力没有可选的大小；请不要给出",
-            )
+def sized(kind: str, size: int | None) -> AttentionKind:
+    """The example of a kernel, or with another size: how far, how wide, how many."""
+    kinds = shown_kinds()
+    if kind not in kinds:
+        raise UsageError(
+            f"there is no attention kernel {kind!r} to be shown; choose from {', '.join(kinds)}",
+            f"没有可显示的注意力内核 {kind!r}；可选：{'、'.join(kinds)}",
+        )
+    example = kinds[kind].example()
+    return example if size is None else example.resize(size)

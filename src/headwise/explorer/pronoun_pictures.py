@@ -1,17 +1,19 @@
 """Where a pronoun looks: two sentences that differ in one word, and the links from "it" in each.
 
-"The animal didn't cross the street because it was too tired / too wide": what "it" stands for hangs on the last word,
-and a translator into German must know, for the animal is "es" and the street "sie". The picture shows two rows of
-attention, each link wider and stronger the larger its weight:
+"The animal didn't cross the street because it was too tired / too wide": what "it" stands for hangs
+on the last word, and a translator into German must know, for the animal is "es" and the street
+"sie". The picture shows two rows of attention, each link wider and stronger the larger its weight:
 
     above:  A[it, word] of encoder self-attention        where the pronoun looks while it is read
     below:  A[es or sie, word] of cross-attention        where its translation looks while it is written
 
-Shown are the heads that look at the noun that is meant: the animal in one sentence, the street in the other. If no head
-does that, the picture says so and shows the mean of the last layer. Such pairs are called Winograd schemas
-(Levesque et al., 2012); this one presented the Transformer to the public (Uszkoreit, Google research blog, 2017).
+Shown are the heads that look at the noun that is meant: the animal in one sentence, the street in
+the other. If no head does that, the picture says so and shows the mean of the last layer. Such
+pairs are called Winograd schemas (Levesque et al., 2012); this one presented the Transformer to the
+public (Uszkoreit, Google research blog, 2017).
 
-Tested against: the number and widths of arcs for hand-made weights, and pixels; a word that is absent is refused.
+Tested against: the number and widths of arcs for hand-made weights, and pixels; a word that is
+absent is refused.
 """
 
 from collections.abc import Sequence
@@ -38,7 +40,14 @@ from headwise.explorer.drawing import (
     save_figure,
     write_plainly,
 )
-from headwise.explorer.traces import AttentionKind, HeadChoice, Trace, choose_head, describe_head, describe_layer
+from headwise.explorer.traces import (
+    AttentionKind,
+    HeadChoice,
+    Trace,
+    choose_head,
+    describe_head,
+    describe_layer,
+)
 from headwise.explorer.words import group_pieces, is_mark, is_punctuation, is_wide, merge_weights
 
 if TYPE_CHECKING:
@@ -57,7 +66,9 @@ RESOLVED = 0.1
 
 @dataclass(frozen=True)
 class PronounRow:
-    """One sentence for the picture: its words, which of them is the pronoun, and the weights it gives to each."""
+    """One sentence for the picture: its words, which of them is the pronoun, and the weights it
+    gives to each.
+    """
 
     words: tuple[str, ...]
     pronoun: int
@@ -68,7 +79,9 @@ class PronounRow:
     """The weights that the first marked word of the translation gives to each source word."""
 
     def look_at(self, nouns: Sequence[str], *, written: bool) -> list[float]:
-        """The weight on each of these source words; nothing if one is absent, or no pronoun was written."""
+        """The weight on each of these source words; nothing if one is absent, or no pronoun was
+        written.
+        """
         weights = self.answer if written else self.weights
         words = [word.casefold() for word in self.words]
         if weights is None or any(noun.casefold() not in words for noun in nouns):
@@ -92,11 +105,14 @@ def pronoun_row(
     """Take from a trace what the picture shows; the last occurrence of the word counts."""
     words = group_pieces(trace.source_pieces)
     places = [
-        place for place, text in enumerate(words.text) if text.casefold() == word.casefold() and not is_mark(text)
+        place
+        for place, text in enumerate(words.text)
+        if text.casefold() == word.casefold() and not is_mark(text)
     ]
     if not places:
         raise UsageError(
-            f"the word {word!r} is not in the sentence {trace.source_text!r}; choose one of its words",
+            f"the word {word!r} is not in the sentence {trace.source_text!r}; choose one of its "
+            "words",
             f"句子 {trace.source_text!r} 中没有词 {word!r}；请选择其中的词",
         )
     merged = merge_weights(trace.map_of("encoder_self", layer=read.layer).weights, words, words)
@@ -108,17 +124,26 @@ def pronoun_row(
     if marked and any(item.kind == "cross" for item in trace.maps):
         across = merge_weights(trace.map_of("cross", layer=written.layer).weights, targets, words)
         answer = choose_head(across, written.head)[targets.text.index(translation[marked[0]])]
-    return PronounRow(words.text, places[-1], choose_head(merged, read.head)[places[-1]], translation, marked, answer)
+    return PronounRow(
+        words.text,
+        places[-1],
+        choose_head(merged, read.head)[places[-1]],
+        translation,
+        marked,
+        answer,
+    )
 
 
 def find_antecedent_head(
     traces: Sequence[Trace], word: str, *, antecedents: Sequence[str], kind: AttentionKind
 ) -> HeadPlace:
-    """The head whose pronoun looks most at the noun that is meant: `antecedents` names that of each sentence.
+    """The head whose pronoun looks most at the noun that is meant: `antecedents` names that of each
+    sentence.
 
-    `encoder_self` is read at the pronoun itself, `cross` at its translation. A head resolves the pronoun if, in every
-    sentence, the noun that is meant has at least `RESOLVED` of the weight and more than each of the other nouns. If no
-    head does, the answer is the mean of the last layer, marked as not resolving it.
+    `encoder_self` is read at the pronoun itself, `cross` at its translation. A head resolves the
+    pronoun if, in every sentence, the noun that is meant has at least `RESOLVED` of the weight and
+    more than each of the other nouns. If no head does, the answer is the mean of the last layer,
+    marked as not resolving it.
     """
     best, most = HeadPlace(resolves=False), 0.0
     for attention in traces[0].maps_of(kind):
@@ -148,9 +173,13 @@ def draw_pronoun_picture(
     written: HeadPlace = HeadPlace(),
     marks: Sequence[str] = PRONOUNS,
 ) -> None:
-    """Two (or more) sentences stacked, the links of one word in each, the translation below with `marks` marked."""
+    """Two (or more) sentences stacked, the links of one word in each, the translation below with
+    `marks` marked.
+    """
     if not traces:
-        raise UsageError("there is no trace to draw; give at least one", "没有可画的轨迹；请至少给出一条")
+        raise UsageError(
+            "there is no trace to draw; give at least one", "没有可画的轨迹；请至少给出一条"
+        )
     fonts = find_fonts()
     rows = [pronoun_row(trace, word, read=read, written=written, marks=marks) for trace in traces]
     height = HEADER + BAND * len(rows) + FOOTER
@@ -160,12 +189,19 @@ def draw_pronoun_picture(
     axes.set_axis_off()
     shown_word = f"“{word}”" if fonts.can_draw(word) else "the pronoun"
     title = fonts.say(
-        f"Where {shown_word} looks, and where its translation looks", f"{shown_word}在看哪里，译文的代词又在看哪里"
+        f"Where {shown_word} looks, and where its translation looks",
+        f"{shown_word}在看哪里，译文的代词又在看哪里",
     )
     axes.text(MARGIN, height - 28, title, fontsize=15, color=INK)
     kinds: tuple[tuple[str, HeadPlace, AttentionKind, str, str], ...] = (
         (LINK, read, "encoder_self", "above: encoder self-attention", "上：编码器自注意力"),
-        (ANSWER, written, "cross", "below: cross-attention while the pronoun is written", "下：写出代词时的交叉注意力"),
+        (
+            ANSWER,
+            written,
+            "cross",
+            "below: cross-attention while the pronoun is written",
+            "下：写出代词时的交叉注意力",
+        ),
     )
     for line, (colour, place, kind, en, zh) in enumerate(kinds):
         if any(item.kind == kind for item in traces[0].maps):
@@ -174,7 +210,8 @@ def draw_pronoun_picture(
             where = fonts.say(f"{en}, {layer[0]}, {which[0]}", f"{zh}，{layer[1]}，{which[1]}")
             if place.resolves is False:
                 where = fonts.say(
-                    f"{en.split(' while ')[0]}: no head looks at the right noun in both sentences; shown: {layer[0]}, {which[0]}",
+                    f"{en.split(' while ')[0]}: no head looks at the right noun in both "
+                    f"sentences; shown: {layer[0]}, {which[0]}",
                     f"{zh}：没有哪个头在两句中都看向正确的名词；所示为{layer[1]}，{which[1]}",
                 )
             axes.text(MARGIN, height - 46 - 14 * line, where, fontsize=9.5, color=colour)
@@ -205,9 +242,16 @@ def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tup
         if place != row.pronoun and weight >= SMALLEST_LINK:
             _draw_arc(axes, x_of[row.pronoun], x_of[place], y=base + size + 2, weight=weight)
             axes.text(
-                _label_x(x_of[place], row.words[place]), base - 13, f"{weight:.2f}", ha="center", fontsize=8, color=LINK
+                _label_x(x_of[place], row.words[place]),
+                base - 13,
+                f"{weight:.2f}",
+                ha="center",
+                fontsize=8,
+                color=LINK,
             )
-    elsewhere = float(sum(row.weights[place] for place in range(len(row.words)) if place not in shown))
+    elsewhere = float(
+        sum(row.weights[place] for place in range(len(row.words)) if place not in shown)
+    )
     rest = fonts.say(
         f"on itself {row.weights[row.pronoun]:.2f}, on the end mark {elsewhere:.2f}",
         f"自身 {row.weights[row.pronoun]:.2f}，句末符号 {elsewhere:.2f}",
@@ -220,7 +264,10 @@ def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tup
         for place in shown:
             weight = float(row.answer[place])
             if weight >= SMALLEST_LINK:
-                ends = (places[row.marked[0]], base - TRANSLATION_DEPTH + letters + 4), (x_of[place], base - 30)
+                ends = (
+                    (places[row.marked[0]], base - TRANSLATION_DEPTH + letters + 4),
+                    (x_of[place], base - 30),
+                )
                 _draw_line(axes, *ends, weight=weight)
                 x = _label_x(x_of[place], row.words[place])
                 axes.text(x, base - 25, f"{weight:.2f}", ha="center", fontsize=8, color=ANSWER)
@@ -229,18 +276,25 @@ def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tup
 
 
 def _label_x(centre: float, word: str) -> float:
-    """A full stop is narrower than its number, which moves aside so as not to run into its neighbour's."""
+    """A full stop is narrower than its number, which moves aside so as not to run into its
+    neighbour's.
+    """
     return centre + 11.0 if is_punctuation(word) else centre
 
 
 def _write_line(
     axes: "Axes", texts: Sequence[str], fonts: Fonts, *, y: float, emphasised: set[int]
 ) -> tuple[list[float], float]:
-    """Write words side by side, as large as the width allows; returns their centres and the size of the letters."""
+    """Write words side by side, as large as the width allows; returns their centres and the size of
+    the letters.
+    """
     if not texts:  # an empty translation is shown as what it is
         return [], LARGEST
     boxed = {"facecolor": MARK, "edgecolor": LINK, "boxstyle": "round,pad=0.22", "linewidth": 0.8}
-    written = [axes.text(0.0, y, text, ha="center", va="baseline", color=INK, fontsize=LARGEST) for text in texts]
+    written = [
+        axes.text(0.0, y, text, ha="center", va="baseline", color=INK, fontsize=LARGEST)
+        for text in texts
+    ]
     write_plainly(written, fonts)
     to_points = 72.0 / DOTS_PER_INCH
     widths = [max(text.get_window_extent().width * to_points, LARGEST / 3) for text in written]
@@ -263,13 +317,17 @@ def _draw_arc(axes: "Axes", start: float, end: float, *, y: float, weight: float
     from matplotlib.patches import Arc
 
     height = min(20 + 0.22 * abs(end - start), 66.0)
-    arc = Arc(((start + end) / 2, y), abs(end - start), 2 * height, theta1=0, theta2=180, color=LINK)
+    arc = Arc(
+        ((start + end) / 2, y), abs(end - start), 2 * height, theta1=0, theta2=180, color=LINK
+    )
     arc.set_linewidth(0.6 + 7.0 * weight)
     arc.set_alpha(min(0.25 + 0.75 * weight, 1.0))
     axes.add_patch(arc)
 
 
-def _draw_line(axes: "Axes", start: tuple[float, float], end: tuple[float, float], *, weight: float) -> None:
+def _draw_line(
+    axes: "Axes", start: tuple[float, float], end: tuple[float, float], *, weight: float
+) -> None:
     """A straight link from the translated pronoun up to a source word."""
     axes.plot(
         [start[0], end[0]],

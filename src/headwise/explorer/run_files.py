@@ -1,8 +1,10 @@
-"""Files of a directory that others write into: read whatever they are, and never more than they should be.
+"""Files of a directory that others write into: read whatever they are, and never more than they
+should be.
 
-A directory of runs is shown to whoever may open the page, so a file in it is opened only if it is an ordinary one (a pipe would
-be waited for without end), lies inside the directory once every link is followed, and is not too large. What is read
-may hold anything: numbers beyond what a float holds and letters that no reply can carry are told apart here.
+A directory of runs is shown to whoever may open the page, so a file in it is opened only if it is
+an ordinary one (a pipe would be waited for without end), lies inside the directory once every link
+is followed, and is not too large. What is read may hold anything: numbers beyond what a float holds
+and letters that no reply can carry are told apart here.
 
 Tested against: pipes, links that lead out, half letters, numbers of 400 digits.
 """
@@ -35,7 +37,8 @@ def open_inside(root: Path, path: Path) -> BinaryIO:
     """An ordinary file below the root, opened for reading; anything else is an OSError."""
     if not is_file_inside(root, path):
         raise FileNotFoundError(2, "no ordinary file inside the directory")
-    # It may have been exchanged since: a link is not followed any more, and a pipe is not waited for.
+    # It may have been exchanged since: a link is not followed any more, and a pipe is not waited
+    # for.
     descriptor = os.open(os.path.realpath(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

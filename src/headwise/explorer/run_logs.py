@@ -1,14 +1,18 @@
-"""The logs of trainings under one directory, for whoever watches: what there is, and what is new since the last look.
+"""The logs of trainings under one directory, for whoever watches: what there is, and what is new
+since the last look.
 
-    runs/mine/log.jsonl      one JSON object a line (training/journal.py); a line is whole or not there
+    runs/mine/log.jsonl      one JSON object a line (training/log_file.py); a line is whole or not there
     runs/mine/model/         there when the run is finished; results.json holds its scores
 
-`read_run` goes on from a byte: a live run is asked again and again and hands out only what it has written since. A log that has
-become shorter was cut back by a resumed run, and is read from its beginning (`restarted`). Names are paths below the directory and nothing
-else: what leads out of it, by .. or by a link, is not found. Long logs are thinned to at most `MAX_LINES` lines of each kind.
-Others write here (run_files.py): a run that cannot be read is left out and the rest stays, a line that is too long is passed over.
+`read_run` goes on from a byte: a live run is asked again and again and hands out only what it has
+written since. A log that has become shorter was cut back by a resumed run, and is read from its
+beginning (`restarted`). Names are paths below the directory and nothing else: what leads out of it,
+by .. or by a link, is not found. Long logs are thinned to at most `MAX_LINES` lines of each kind.
+Others write here (run_files.py): a run that cannot be read is left out and the rest stays, a line
+that is too long is passed over.
 
-Tested against: a log that grows, is cut back, ends in half a line; names that lead out; runs of every bad sort.
+Tested against: a log that grows, is cut back, ends in half a line; names that lead out; runs of
+every bad sort.
 """
 
 import contextlib
@@ -85,10 +89,14 @@ class RunPart:
 
 
 def list_runs(root: Path) -> list[RunEntry]:
-    """Runs at most three levels below, newest first; a directory that is a run is not searched for others."""
+    """Runs at most three levels below, newest first; a directory that is a run is not searched for
+    others.
+    """
     inside = root.resolve()
     until = time.monotonic() + RECIPE_SECONDS
-    found = [run for path in _find(inside) if (run := _entry(inside, path, until=until)) is not None]
+    found = [
+        run for path in _find(inside) if (run := _entry(inside, path, until=until)) is not None
+    ]
     return sorted(found, key=lambda run: (-run.changed, run.name))
 
 
@@ -139,20 +147,26 @@ def _entry(root: Path, path: Path, *, until: float) -> RunEntry | None:
 
 @lru_cache(maxsize=2 * MAX_RUNS)
 def _read_kinds(root: Path, path: Path, changed: int) -> tuple[str | None, str | None]:
-    """Task and model of a recipe, read once for each time it was written: the list is asked for again and again."""
+    """Task and model of a recipe, read once for each time it was written: the list is asked for
+    again and again.
+    """
     try:
         recipe = read_yaml(read_inside(root, path, max_bytes=MAX_RECIPE_BYTES).decode("utf-8-sig"))
         if not isinstance(recipe, dict):
             return None, None
         model = recipe.get("model")
         kind = model.get("kind") if isinstance(model, dict) else None
-        return text_of(recipe.get("task", "translation"), 40), None if kind is None else text_of(kind, 40)
+        return text_of(recipe.get("task", "translation"), 40), None if kind is None else text_of(
+            kind, 40
+        )
     except (HeadwiseError, OSError, ValueError, RecursionError):
         return None, None
 
 
 def _scores(root: Path, path: Path) -> dict[str, float]:
-    """Numbers of results.json, one or two levels deep: `test.bleu`, `valid.perplexity`, `perplexity`."""
+    """Numbers of results.json, one or two levels deep: `test.bleu`, `valid.perplexity`,
+    `perplexity`.
+    """
     try:
         results = read_json_inside(root, path, max_bytes=MAX_RESULTS_BYTES)
     except (OSError, ValueError):
@@ -194,7 +208,8 @@ def read_run(root: Path, name: str, *, after: int = 0) -> RunPart:
             restarted = after > status.st_size
             start = 0 if restarted else after
             file.seek(max(0, start - 1))
-            # Whoever was sent on from the middle of a line too long to read has the rest of it to pass over.
+            # Whoever was sent on from the middle of a line too long to read has the rest of it to
+            # pass over.
             is_within_line = start > 0 and file.read(1) != b"\n"
             content = file.read(MAX_BYTES)
     except OSError as error:
@@ -231,14 +246,22 @@ def _parse(text: bytes) -> dict[str, Any] | None:
     step = line.pop("step")
     numbers = ((text_of(name, 40), number_of(value)) for name, value in line.items())
     told = islice(((name, number) for name, number in numbers if number is not None), MAX_FIELDS)
-    return {**dict(told), "kind": text_of(kind, 20) if isinstance(kind, str) else "other", "step": step}
+    return {
+        **dict(told),
+        "kind": text_of(kind, 20) if isinstance(kind, str) else "other",
+        "step": step,
+    }
 
 
 def thin(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At most `MAX_LINES` of each of the first `MAX_KINDS` kinds, evenly spread, the last one always kept."""
+    """At most `MAX_LINES` of each of the first `MAX_KINDS` kinds, evenly spread, the last one
+    always kept.
+    """
     places: dict[str, list[int]] = {}
     for place, line in enumerate(lines):
         if line["kind"] in places or len(places) < MAX_KINDS:
             places.setdefault(line["kind"], []).append(place)
-    kept = sorted(place for some in places.values() for place in some[:: -ceil(len(some) / MAX_LINES)])
+    kept = sorted(
+        place for some in places.values() for place in some[:: -ceil(len(some) / MAX_LINES)]
+    )
     return [lines[place] for place in kept]

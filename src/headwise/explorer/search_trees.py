@@ -1,11 +1,14 @@
-"""The tree of a beam search: every continuation it weighed, what became of it, and which leaves are the n best.
+"""The tree of a beam search: every continuation it weighed, what became of it, and which leaves are
+the n best.
 
-A node is a hypothesis; its parent is the same without the last token. At every step the 2k best continuations of the k kept
-nodes are weighed: k are kept, those that end the sentence are finished, the others pruned (`decoding/beam.py`).
+A node is a hypothesis; its parent is the same without the last token. At every step the 2k best
+continuations of the k kept nodes are weighed: k are kept, those that end the sentence are finished,
+the others pruned (`decoding/search/beam.py`).
 
     total = Σ log p     score = total / divisor(length)     what the finished are ranked by, as if each node ended here
 
-Tested against: paths from the root spell the hypotheses, totals add up along them, a hand-worked beam.
+Tested against: paths from the root spell the hypotheses, totals add up along them, a hand-worked
+beam.
 """
 
 from collections.abc import Sequence
@@ -50,7 +53,18 @@ def grow_tree(trace: SearchTrace, hypotheses: Sequence[Hypothesis]) -> SearchTre
         for one in candidates:
             number = len(nodes) + 1
             parent = places[one.parent]
-            nodes.append(Node(number, parent, step, one.token, one.log_probability, one.total, one.score, one.fate))
+            nodes.append(
+                Node(
+                    number,
+                    parent,
+                    step,
+                    one.token,
+                    one.log_probability,
+                    one.total,
+                    one.score,
+                    one.fate,
+                )
+            )
             children[parent, one.token] = number
             if one.slot is not None:
                 following[one.slot] = number

@@ -1,8 +1,10 @@
-"""Occurrences of one word as points, coloured by sense, a panel for each model: one heap, or one cloud for each sense.
+"""Occurrences of one word as points, coloured by sense, a panel for each model: one heap, or one
+cloud for each sense.
 
-Laid out by PCA or t-SNE (word_map.py), for which vectors are brought to length 1. A static vector is the same in every sentence: all its
-points fall together, drawn as one ring of all colours, and the panel says how many they are.
-Tested against: the panels and points that must be there; a static panel has one place.
+Laid out by PCA or t-SNE (word_map.py), for which vectors are brought to length 1. A static vector
+is the same in every sentence: all its points fall together, drawn as one ring of all colours, and
+the panel says how many they are. Tested against: the panels and points that must be there; a static
+panel has one place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +43,8 @@ def draw_sense_map(
     *,
     method: Literal["pca", "tsne"] = "tsne",
 ) -> tuple[str, ...]:
-    """A picture; `panels` holds each model's vectors, one row for each of the occurrences, whose senses are given.
+    """A picture; `panels` holds each model's vectors, one row for each of the occurrences, whose
+    senses are given.
 
     Returns what the labels 1, 2, … stand for where no font could draw the senses, else nothing.
     """
@@ -62,7 +65,11 @@ def draw_sense_map(
     figure = new_figure(height=4.2 * rows + 0.8)
     plain = tuple(name.removeprefix(f"{word}_") for name in names)
     labels = make_labels(plain, fonts)
-    texts = [figure.suptitle(fonts.say(f"{word}: {len(kept)} occurrences", f"{word}：出现 {len(kept)} 次"))]
+    texts = [
+        figure.suptitle(
+            fonts.say(f"{word}: {len(kept)} occurrences", f"{word}：出现 {len(kept)} 次")
+        )
+    ]
     for number, (model, vectors) in enumerate(panels.items(), start=1):
         axes = figure.add_subplot(rows, columns, number)
         places = place_points(vectors[shown], method=method)
@@ -72,7 +79,9 @@ def draw_sense_map(
         if number == 1:
             legend = axes.legend(fontsize=8, frameon=False)
             for handle in legend.findobj(PathCollection):
-                handle.set_sizes([30])  # rings of a heap differ in size, their signs in the list need not
+                handle.set_sizes(
+                    [30]
+                )  # rings of a heap differ in size, their signs in the list need not
             texts += legend.get_texts()
     if note := explain_missing([labels], instead="The command prints what they stand for."):
         texts.append(figure.supxlabel(note, fontsize=8))
@@ -91,7 +100,11 @@ def place_points(vectors: np.ndarray, *, method: Literal["pca", "tsne"]) -> np.n
 
 
 def _draw_points(
-    axes: "Axes", places: np.ndarray, senses: Sequence[str], names: Sequence[str], texts: Sequence[str]
+    axes: "Axes",
+    places: np.ndarray,
+    senses: Sequence[str],
+    names: Sequence[str],
+    texts: Sequence[str],
 ) -> bool:
     """Whether all points fall together."""
     together = bool(np.ptp(places, axis=0).max() == 0)

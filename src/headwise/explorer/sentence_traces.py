@@ -1,28 +1,27 @@
-"""One sentence, looked at from all sides: the search, its tree, every step's alternatives, and the attention of the outcome.
+"""One sentence, looked at from all sides: the search, its tree, every step's alternatives, and the
+attention of the outcome.
 
-This is what the explorer's page asks for. Nothing is computed that was not asked for, and a reply has at most
-MAX_VALUES weights: attention of long sentences is large (6 layers × 8 heads × 512² × 3 kinds = 38 million numbers), and whoever
-wants more of it asks for some layers or heads at a time.
+This is what the explorer's page asks for. Nothing is computed that was not asked for, and a reply
+has at most MAX_VALUES weights: attention of long sentences is large (6 layers × 8 heads × 512² × 3
+kinds = 38 million numbers), and whoever wants more of it asks for some layers or heads at a time.
 
 Tested against: the parts it is made of, and its limit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from headwise.decoding.beam import BeamSettings
-from headwise.decoding.choices import decode
-from headwise.decoding.constraints import Phrases
+from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.generator import Watcher
 from headwise.decoding.results import Hypothesis
-from headwise.decoding.stepping import Stepper
+from headwise.decoding.rules.constraints import SentenceRules
 from headwise.errors import UsageError
 from headwise.explorer.decisions import Decision, weigh_steps
 from headwise.explorer.search_trees import SearchTree, grow_tree
 from headwise.explorer.traces import ATTENTION_KINDS, AttentionKind, AttentionMap
 from headwise.explorer.tracing import maps_of
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings
-from headwise.tasks.translator import Translator
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings
+from headwise.tasks.translation.translator import Translator
 
 MAX_VALUES = 4_000_000
 
@@ -58,28 +57,37 @@ class SentenceTrace:
 def trace_sentence(
     translator: Translator,
     text: str,
-    settings: BeamSettings,
+    settings: DecodingSettings,
     *,
     prefix: Sequence[int] = (),
     maps: MapChoice | None = None,
     num_alternatives: int = 0,
-    stepper: Stepper[Any] | None = None,
+    before_step: Callable[[], None] | None = None,
 ) -> SentenceTrace:
-    """Translate one sentence, beginning with `prefix` (token ids), and keep what was asked for; `stepper`: one that can be stopped."""
+    """Translate one sentence, beginning with `prefix` (token ids), and keep what was asked for.
+
+    `before_step` is called before every step and may stop the work by raising an exception.
+    """
     source = translator.tokenizers.source.encode(text) if text.strip() else []
     if not source:
         raise UsageError("the sentence is empty; give some words", "句子为空；请给出一些词")
     check_prefix(translator, prefix)
-    settings = translator.within_positions(settings)  # type: ignore[assignment]
-    phrases = Phrases(prefix=tuple(prefix))
-    stepper = translator.stepper(attending=False) if stepper is None else stepper
-    result = decode(stepper, [source], settings, phrases=phrases, traced=True)[0]
+    settings = translator.within_positions(settings)
+    phrases = SentenceRules(prefix=tuple(prefix))
+    (result,) = translator.generator(settings).generate(
+        [source], settings, phrases, traced=True, watcher=Watcher(before_step)
+    )
     best, decoder = result.best, translator.tokenizers.target
     assert result.trace is not None
     decisions: tuple[Decision, ...] = ()
     if num_alternatives:
         decisions = weigh_steps(
-            translator, source, best.tokens, num_best=num_alternatives, finished=best.finished, stepper=stepper
+            translator,
+            source,
+            best.tokens,
+            num_best=num_alternatives,
+            finished=best.finished,
+            before_step=before_step,
         )
     every = () if maps is None else all_maps(translator, source, best.tokens)
     return SentenceTrace(
@@ -97,7 +105,9 @@ def trace_sentence(
     )
 
 
-def all_maps(translator: Translator, source: Sequence[int], target: Sequence[int]) -> tuple[AttentionMap, ...]:
+def all_maps(
+    translator: Translator, source: Sequence[int], target: Sequence[int]
+) -> tuple[AttentionMap, ...]:
     """Every map of the model; one without attention has none."""
     model = translator.recipe.model
     if isinstance(model, RecurrentTranslatorSettings) and model.attention.kind == "none":
@@ -116,17 +126,24 @@ def choose_maps(every: Sequence[AttentionMap], choice: MapChoice) -> tuple[Atten
             f"没有第 {absent[0]} 层；共有 {num_layers} 层，从 0 开始编号",
         )
     found = [one for one in found if choice.layers is None or one.layer in choice.layers]
-    missing = [head for head in choice.heads or () if found and head >= min(len(one.weights) for one in found)]
+    missing = [
+        head
+        for head in choice.heads or ()
+        if found and head >= min(len(one.weights) for one in found)
+    ]
     if missing:
         raise UsageError(
-            f"there is no head {missing[0]}; heads count from 0", f"没有注意力头 {missing[0]}；头从 0 开始编号"
+            f"there is no head {missing[0]}; heads count from 0",
+            f"没有注意力头 {missing[0]}；头从 0 开始编号",
         )
     count = sum(
-        one.weights[0].size * (len(one.weights) if choice.heads is None else len(choice.heads)) for one in found
+        one.weights[0].size * (len(one.weights) if choice.heads is None else len(choice.heads))
+        for one in found
     )
     if count > MAX_VALUES:
         raise TooManyValuesError(
-            f"this asks for {count:,} attention weights, at most {MAX_VALUES:,} are sent; ask for fewer kinds, layers or heads",
+            f"this asks for {count:,} attention weights, at most {MAX_VALUES:,} are sent; ask for "
+            "fewer kinds, layers or heads",
             f"这需要 {count:,} 个注意力权重，最多发送 {MAX_VALUES:,} 个；请减少种类、层或头",
         )
     return tuple(found)

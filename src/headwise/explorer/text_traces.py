@@ -1,16 +1,20 @@
-"""One text, as a decoder-only language model reads it: where every layer looked, and what else might have come next.
+"""One text, as a decoder-only language model reads it: where every layer looked, and what else
+might have come next.
 
-Nothing is searched for. The text w₁ … wₘ is read once, from what every text begins with, and each place tells
+Nothing is searched for. The text w₁ … wₘ is read once, from what every text begins with, and each
+place tells
 
     p(wᵢ | w₁ … wᵢ₋₁)     its log-probability and rank, the k best, the entropy (as `decisions.py` does for translations)
     A[head, query, key]   of every layer: row i is the place that predicts wᵢ, and looks at what was read before it
 
-so rows are named by what they predict and columns by what was read: the `decoder_self` maps of a translation (traces.py).
-n-grams and recurrent models attend to nothing and are refused. A Transformer was trained on so many tokens at once: no more are read.
+so rows are named by what they predict and columns by what was read: the `decoder_self` maps of a
+translation (traces.py). n-grams and recurrent models attend to nothing and are refused. A
+Transformer was trained on so many tokens at once: no more are read.
 
 One row can be opened up to its last number, as in a translation (`open_text_row`).
 
-Tested against: the log-probabilities of `LanguageModel.score`, rows that sum to one and look at nothing ahead, the opened row.
+Tested against: the log-probabilities of `LanguageModel.score`, rows that sum to one and look at
+nothing ahead, the opened row.
 """
 
 from dataclasses import dataclass
@@ -25,8 +29,8 @@ from headwise.explorer.sentence_traces import MapChoice, choose_maps
 from headwise.explorer.traces import AttentionKind, AttentionMap
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.text_stepper import next_token_logits
-from headwise.tasks.language_model import LanguageModel
-from headwise.tasks.neural_tokens import NeuralTokenModel
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.language.neural_token_model import NeuralTokenModel
 from headwise.text.tokenizer import EOS, SPECIAL_PIECES
 
 
@@ -49,7 +53,9 @@ class TextTrace:
 
 def attends(model: LanguageModel) -> bool:
     """Whether a language model is made of attention: n-grams, windows and recurrent ones are not."""
-    return isinstance(model.model, NeuralTokenModel) and isinstance(model.model.network, DecoderOnly)
+    return isinstance(model.model, NeuralTokenModel) and isinstance(
+        model.model.network, DecoderOnly
+    )
 
 
 def longest_text(model: LanguageModel) -> int | None:
@@ -96,14 +102,19 @@ def require_reader(model: LanguageModel) -> tuple[int, DecoderOnly]:
     reader = model.model
     if not isinstance(reader, NeuralTokenModel) or not isinstance(reader.network, DecoderOnly):
         raise UsageError(
-            "this language model attends to nothing; give one whose recipe has model.kind: decoder_only",
+            "this language model attends to nothing; give one whose recipe has model.kind: "
+            "decoder_only",
             "该语言模型没有注意力；请给出配方中 model.kind 为 decoder_only 的模型",
         )
     return reader.first, reader.network
 
 
-def open_text_row(model: LanguageModel, text: str, *, layer: int = -1, head: int = 0, query: int = 0) -> OpenedRow:
-    """Every number of one place of a text in one head (opened_row.py): the one that predicts piece number `query`. Layer -1 is the highest."""
+def open_text_row(
+    model: LanguageModel, text: str, *, layer: int = -1, head: int = 0, query: int = 0
+) -> OpenedRow:
+    """Every number of one place of a text in one head (opened_row.py): the one that predicts piece
+    number `query`. Layer -1 is the highest.
+    """
     first, network = require_reader(model)
     tokens = model.tokenizer.encode(text.strip())
     check_text(model, tokens)
@@ -127,6 +138,7 @@ def check_text(model: LanguageModel, tokens: list[int]) -> None:
     most = longest_text(model)
     if most is not None and len(tokens) > most:
         raise UsageError(
-            f"the text has {len(tokens):,} pieces, this model was trained to read {most:,} at once; give a shorter one",
+            f"the text has {len(tokens):,} pieces, this model was trained to read {most:,} at "
+            "once; give a shorter one",
             f"文本有 {len(tokens):,} 个词元，而该模型训练时一次读 {most:,} 个；请给出更短的文本",
         )

@@ -1,7 +1,9 @@
-"""What a picture is made from: the pieces of one translation and the attention maps of the layers that made it.
+"""What a picture is made from: the pieces of one translation and the attention maps of the layers
+that made it.
 
-A map is a table of weights A[head, query, key]: how much of what position `key` offers is taken into position `query`;
-each row of a softmax attention sums to one. Weights may be negative where a kernel subtracts (linformer). Traces are plain data, so pictures need no model: anything that can
+A map is a table of weights A[head, query, key]: how much of what position `key` offers is taken
+into position `query`; each row of a softmax attention sums to one. Weights may be negative where a
+kernel subtracts (linformer). Traces are plain data, so pictures need no model: anything that can
 name its pieces and its weights can be drawn.
 
     kind            the queries (rows)              the keys (columns)
@@ -9,7 +11,8 @@ name its pieces and its weights can be drawn.
     decoder_self    target pieces, as predicted     target pieces, as read (shifted: begin with <s>)
     cross           target pieces, as predicted     source pieces
 
-Tested against: hand-made maps, and one test for every way in which a map and its pieces may disagree.
+Tested against: hand-made maps, and one test for every way in which a map and its pieces may
+disagree.
 """
 
 from dataclasses import dataclass
@@ -42,18 +45,23 @@ class AttentionMap:
     def __post_init__(self) -> None:
         if self.kind not in ATTENTION_KINDS:
             raise UsageError(
-                f"attention map {self.name!r} is of kind {self.kind!r}; give one of {', '.join(ATTENTION_KINDS)}",
-                f"注意力图 {self.name!r} 的种类为 {self.kind!r}；请用 {'、'.join(ATTENTION_KINDS)} 之一",
+                f"attention map {self.name!r} is of kind {self.kind!r}; give one of "
+                f"{', '.join(ATTENTION_KINDS)}",
+                f"注意力图 {self.name!r} 的种类为 {self.kind!r}；请用 "
+                f"{'、'.join(ATTENTION_KINDS)} 之一",
             )
         weights = self.weights
         if weights.ndim != 3 or 0 in weights.shape:
             raise UsageError(
-                f"attention map {self.name!r} has shape {weights.shape}; give non-empty weights [head, query, key] of one sentence",
-                f"注意力图 {self.name!r} 的形状为 {weights.shape}；请给出单个句子的非空权重 [head, query, key]",
+                f"attention map {self.name!r} has shape {weights.shape}; give non-empty weights "
+                "[head, query, key] of one sentence",
+                f"注意力图 {self.name!r} 的形状为 {weights.shape}；请给出单个句子的非空权重 "
+                "[head, query, key]",
             )
         if not np.isfinite(weights).all():
             raise UsageError(
-                f"attention map {self.name!r} holds weights that are no finite numbers; give weights after the softmax",
+                f"attention map {self.name!r} holds weights that are no finite numbers; give "
+                "weights after the softmax",
                 f"注意力图 {self.name!r} 含有非有限的权重；请给出 softmax 之后的权重",
             )
 
@@ -65,7 +73,9 @@ class AttentionMap:
 
 @dataclass(frozen=True)
 class Trace:
-    """One translation and what every layer looked at; languages are codes such as "en" ("" = not known)."""
+    """One translation and what every layer looked at; languages are codes such as "en" ("" = not
+    known).
+    """
 
     source_text: str
     target_text: str
@@ -84,13 +94,18 @@ class Trace:
                 f"轨迹 {self.title!r} 没有注意力图；请至少给出一个",
             )
         for attention in self.maps:
-            expected = (len(self.query_pieces(attention.kind)), len(self.key_pieces(attention.kind)))
+            expected = (
+                len(self.query_pieces(attention.kind)),
+                len(self.key_pieces(attention.kind)),
+            )
             if attention.weights.shape[1:] != expected:
                 raise UsageError(
-                    f"attention map {attention.name!r} has {attention.weights.shape[1:]} (query, key) positions but the "
-                    f"trace has {expected} pieces; give the pieces with their special marks, as the model read them",
-                    f"注意力图 {attention.name!r} 有 {attention.weights.shape[1:]} 个（query, key）位置，而轨迹有 {expected} "
-                    "个词元；请给出模型实际读入的词元（含特殊符号）",
+                    f"attention map {attention.name!r} has {attention.weights.shape[1:]} (query, "
+                    f"key) positions but the trace has {expected} pieces; give the pieces with "
+                    "their special marks, as the model read them",
+                    f"注意力图 {attention.name!r} 有 {attention.weights.shape[1:]} 个（query, "
+                    f"key）位置，而轨迹有 {expected} 个词元；"
+                    "请给出模型实际读入的词元（含特殊符号）",
                 )
 
     def query_pieces(self, kind: AttentionKind) -> tuple[str, ...]:
@@ -103,7 +118,9 @@ class Trace:
 
     def maps_of(self, kind: AttentionKind) -> tuple[AttentionMap, ...]:
         """The maps of one kind from the lowest layer to the highest."""
-        found = tuple(sorted((item for item in self.maps if item.kind == kind), key=lambda item: item.layer))
+        found = tuple(
+            sorted((item for item in self.maps if item.kind == kind), key=lambda item: item.layer)
+        )
         if not found:
             present = sorted({item.kind for item in self.maps})
             raise UsageError(
@@ -121,8 +138,10 @@ class Trace:
         if layer not in by_layer:
             layers = ", ".join(map(str, by_layer))
             raise UsageError(
-                f"there is no {kind!r} map of layer {layer}; choose among the layers {layers} (counted from 0 here), or -1 for the highest",
-                f"没有编号 {layer} 的层的 {kind!r} 注意力图；可选的层为 {layers}（此处从 0 数起），或用 -1 表示最高层",
+                f"there is no {kind!r} map of layer {layer}; choose among the layers {layers} "
+                "(counted from 0 here), or -1 for the highest",
+                f"没有编号 {layer} 的层的 {kind!r} 注意力图；可选的层为 {layers}（此处从 0 "
+                "数起），或用 -1 表示最高层",
             )
         return by_layer[layer]
 
@@ -144,7 +163,9 @@ def describe_head(head: HeadChoice) -> tuple[str, str]:
 
 
 def choose_head(weights: NDArray[np.floating], head: HeadChoice) -> NDArray[np.float64]:
-    """[head, query, key] -> [query, key]: one head, or the mean or maximum of all; of signed weights, those farthest from zero."""
+    """[head, query, key] -> [query, key]: one head, or the mean or maximum of all; of signed
+    weights, those farthest from zero.
+    """
     values = weights.astype(np.float64)
     if head == "mean":
         return values.mean(axis=0)
@@ -153,7 +174,9 @@ def choose_head(weights: NDArray[np.floating], head: HeadChoice) -> NDArray[np.f
         return np.take_along_axis(values, strongest, axis=0)[0]
     if not isinstance(head, int) or not 0 <= head < len(values):
         raise UsageError(
-            f"there is no head {head!r}; choose 0 to {len(values) - 1} (heads are counted from 0 here), 'mean' or 'max'",
-            f"没有注意力头 {head!r}；请选择 0 到 {len(values) - 1}（此处从 0 数起）、'mean' 或 'max'",
+            f"there is no head {head!r}; choose 0 to {len(values) - 1} (heads are counted from 0 "
+            "here), 'mean' or 'max'",
+            f"没有注意力头 {head!r}；请选择 0 到 {len(values) - 1}（此处从 0 数起）、'mean' 或 "
+            "'max'",
         )
     return values[head]

@@ -2,7 +2,7 @@
 
 from headwise.errors import UsageError
 from headwise.explorer.traces import AttentionKind, AttentionMap, Trace
-from headwise.tasks.translator import AttentionTrace, Translation, Translator
+from headwise.tasks.translation.translator import AttentionTrace, Translation, Translator
 
 
 def trace_translation(translator: Translator, text: str) -> Trace:
@@ -16,7 +16,8 @@ def trace_from(translation: Translation, source_language: str, target_language: 
     attention = translation.attention
     if attention is None:
         raise UsageError(
-            "this translation holds no attention; make it with translator([...], attention=True) from a non-empty text",
+            "this translation holds no attention; make it with translator([...], attention=True) "
+            "from a non-empty text",
             "该译文不含注意力；请用 translator([...], attention=True) 翻译非空文本",
         )
     return Trace(

@@ -1,14 +1,15 @@
 """A map of words: vectors of a hundred numbers laid out on paper, near words near each other.
 
-PCA keeps the two directions of greatest variance: quick, honest about distance, crowded. t-SNE keeps neighbourhoods: each word
-has a bell of neighbours whose width is set so that it counts about `perplexity` of them, and points are moved until heavy-tailed
-distances on paper agree with those bells.
+PCA keeps the two directions of greatest variance: quick, honest about distance, crowded. t-SNE
+keeps neighbourhoods: each word has a bell of neighbours whose width is set so that it counts about
+`perplexity` of them, and points are moved until heavy-tailed distances on paper agree with those
+bells.
 
     PCA      first two left singular vectors of the centred vectors, scaled
     t-SNE    minimise KL(P‖Q),  P from Gaussians,  q_ij ∝ 1/(1 + |y_i - y_j|²);  gradient 4 Σ_j (p_ij - q_ij) q'_ij (y_i - y_j)
 
-van der Maaten & Hinton (2008). Tested against: PCA by eigenvectors of the covariance; t-SNE keeps two far clusters apart; the
-perplexity of each bell is the one asked for.
+van der Maaten & Hinton (2008). Tested against: PCA by eigenvectors of the covariance; t-SNE keeps
+two far clusters apart; the perplexity of each bell is the one asked for.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,9 @@ _EARLY_STEPS, _STEPS = 100, 400
 
 
 def project_pca(vectors: np.ndarray) -> np.ndarray:
-    """Two coordinates a row; the sign is fixed (the largest entry of each direction is positive), so that pictures repeat."""
+    """Two coordinates a row; the sign is fixed (the largest entry of each direction is positive),
+    so that pictures repeat.
+    """
     centred = vectors - vectors.mean(0)
     left, scale, _ = np.linalg.svd(centred.astype(np.float64), full_matrices=False)
     places = np.zeros((len(vectors), 2))
@@ -51,7 +54,9 @@ def project_pca(vectors: np.ndarray) -> np.ndarray:
 
 
 def neighbour_bells(distances: np.ndarray, perplexity: float) -> np.ndarray:
-    """Each row a distribution over the others, as wide as gives it the perplexity (by bisection on the precision)."""
+    """Each row a distribution over the others, as wide as gives it the perplexity (by bisection on
+    the precision).
+    """
     low, high = np.zeros(len(distances)), np.full(len(distances), np.inf)
     precision = 1 / np.maximum(np.mean(distances, axis=1), 1e-12)
     for _ in range(60):
@@ -87,7 +92,9 @@ def project_tsne(vectors: np.ndarray, *, perplexity: float = 12.0) -> np.ndarray
         shown = np.maximum(tails / tails.sum(), 1e-12)
         pull = (wanted * (12 if step < _EARLY_STEPS else 1) - shown) * tails
         gradient = 4 * (pull.sum(1)[:, None] * places - pull @ places)
-        gains = np.where(np.sign(gradient) != np.sign(speed), gains + 0.2, np.maximum(gains * 0.8, 0.01))
+        gains = np.where(
+            np.sign(gradient) != np.sign(speed), gains + 0.2, np.maximum(gains * 0.8, 0.01)
+        )
         speed = (0.5 if step < _EARLY_STEPS else 0.8) * speed - rate * gains * gradient
         places = places + speed
         places -= places.mean(0)
@@ -121,8 +128,12 @@ def draw_word_map(
     axes.scatter(places[:, 0], places[:, 1], s=10, c=colours, linewidths=0)
     axes.margins(0.08)
     figure.draw_without_rendering()  # fixes the scale, by which labels are placed
-    texts = _place_labels(axes, places, labels.texts, [ACCENT if word in red else INK for word in words])
-    title = axes.set_title(fonts.say(f"{len(words)} words, {method.upper()}", f"{len(words)} 个词，{method.upper()}"))
+    texts = _place_labels(
+        axes, places, labels.texts, [ACCENT if word in red else INK for word in words]
+    )
+    title = axes.set_title(
+        fonts.say(f"{len(words)} words, {method.upper()}", f"{len(words)} 个词，{method.upper()}")
+    )
     texts.append(title)
     if note := explain_missing([labels], instead="The command prints what they stand for."):
         texts.append(axes.set_xlabel(note, fontsize=8))
@@ -135,8 +146,12 @@ def draw_word_map(
     return tuple(words) if labels.missing else ()
 
 
-def _place_labels(axes: "Axes", places: np.ndarray, texts: Sequence[str], colours: Sequence[str]) -> list["Text"]:
-    """Labels beside their points, where they cover no earlier label; the first of eight places that is free, else none."""
+def _place_labels(
+    axes: "Axes", places: np.ndarray, texts: Sequence[str], colours: Sequence[str]
+) -> list["Text"]:
+    """Labels beside their points, where they cover no earlier label; the first of eight places that
+    is free, else none.
+    """
     size = float(np.clip(10 - len(texts) / 60, 6, 9))
     to_dots = axes.transData.transform(places)
     taken: list[tuple[float, float, float, float]] = []
@@ -149,11 +164,21 @@ def _place_labels(axes: "Axes", places: np.ndarray, texts: Sequence[str], colour
             left = x + (6 if right > 0 else -6 - width if right < 0 else -width / 2)
             bottom = y + (5 if up > 0 else -5 - height if up < 0 else -height / 2)
             box = (left, bottom, left + width, bottom + height)
-            if not any(box[0] < o[2] and o[0] < box[2] and box[1] < o[3] and o[1] < box[3] for o in taken):
+            if not any(
+                box[0] < o[2] and o[0] < box[2] and box[1] < o[3] and o[1] < box[3] for o in taken
+            ):
                 taken.append(box)
                 spot = axes.transData.inverted().transform((left, bottom + height / 2))
                 written.append(
-                    axes.text(spot[0], spot[1], text, fontsize=size, color=colours[number], va="center", ha="left")
+                    axes.text(
+                        spot[0],
+                        spot[1],
+                        text,
+                        fontsize=size,
+                        color=colours[number],
+                        va="center",
+                        ha="left",
+                    )
                 )
                 break
     return written

@@ -1,15 +1,16 @@
 """From pieces to words: people think in words, models look at pieces.
 
-A word that is looked at receives what all its pieces receive (sum over keys); a word that looks does so with each
-of its pieces (mean over queries):
+A word that is looked at receives what all its pieces receive (sum over keys); a word that looks
+does so with each of its pieces (mean over queries):
 
     W[u, v] = mean over i in u of  sum over j in v of  A[i, j]
 
-so the rows of W sum to what the rows of A sum to. This is the convention of Clark et al., "What Does BERT Look At?"
-(arXiv:1906.04341). Pieces that open a word begin with "▁"; Chinese and Japanese pieces, punctuation and special
-marks stand alone.
+so the rows of W sum to what the rows of A sum to. This is the convention of Clark et al., "What
+Does BERT Look At?" (arXiv:1906.04341). Pieces that open a word begin with "▁"; Chinese and Japanese
+pieces, punctuation and special marks stand alone.
 
-Tested against: row sums kept (hypothesis), a hand-worked case, words spelled back from their pieces.
+Tested against: row sums kept (hypothesis), a hand-worked case, words spelled back from their
+pieces.
 """
 
 import re
@@ -22,7 +23,9 @@ from numpy.typing import NDArray
 from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, WORD_START
 
 BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-WIDE_SCRIPT = re.compile(r"[\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+WIDE_SCRIPT = re.compile(
+    r"[\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 MARKS = (SPECIAL_PIECES[PAD], SPECIAL_PIECES[BOS], SPECIAL_PIECES[EOS])
 JOINING = "'’-‐‑_"
 """Marks that live inside words (don't, well-known); all other punctuation stands alone."""
@@ -37,7 +40,9 @@ class Words:
 
 
 def is_mark(piece: str) -> bool:
-    """Whether a piece is no word of the sentence: padding, beginning or end; <unk> stands for a word and is none."""
+    """Whether a piece is no word of the sentence: padding, beginning or end; <unk> stands for a
+    word and is none.
+    """
     return piece in MARKS
 
 
@@ -46,13 +51,17 @@ def is_special(piece: str) -> bool:
 
 
 def is_wide(text: str) -> bool:
-    """Whether a text is written in characters as wide as high (CJK), which are set upright and need no spaces."""
+    """Whether a text is written in characters as wide as high (CJK), which are set upright and need
+    no spaces.
+    """
     return WIDE_SCRIPT.search(text) is not None
 
 
 def is_punctuation(text: str) -> bool:
     """Whether a text is nothing but marks that stand between words."""
-    return bool(text) and all(unicodedata.category(mark).startswith("P") and mark not in JOINING for mark in text)
+    return bool(text) and all(
+        unicodedata.category(mark).startswith("P") and mark not in JOINING for mark in text
+    )
 
 
 def _stands_alone(piece: str) -> bool:
@@ -63,9 +72,15 @@ def group_pieces(pieces: tuple[str, ...]) -> Words:
     """Find the words of a sequence of pieces."""
     groups: list[list[str]] = []
     for piece in pieces:
-        # A lone "▁" is a space that waits for its word, whatever comes next (except a mark such as </s>).
+        # A lone "▁" is a space that waits for its word, whatever comes next (except a mark such as
+        # </s>).
         waiting = bool(groups) and groups[-1] == [WORD_START] and not is_special(piece)
-        opens = not groups or piece.startswith(WORD_START) or _stands_alone(piece) or _stands_alone(groups[-1][-1])
+        opens = (
+            not groups
+            or piece.startswith(WORD_START)
+            or _stands_alone(piece)
+            or _stands_alone(groups[-1][-1])
+        )
         if waiting or not opens:
             groups[-1].append(piece)
         else:
@@ -79,17 +94,23 @@ def _spell(group: list[str]) -> str:
     joined = "".join(group)
 
     def decode(run: re.Match[str]) -> str:
-        return bytes(int(value, 16) for value in BYTE_PIECE.findall(run.group())).decode("utf-8", errors="replace")
+        return bytes(int(value, 16) for value in BYTE_PIECE.findall(run.group())).decode(
+            "utf-8", errors="replace"
+        )
 
     text = re.sub(rf"(?:{BYTE_PIECE.pattern})+", decode, joined)
     return text.replace(WORD_START, "") or WORD_START
 
 
-def merge_weights(weights: NDArray[np.floating], queries: Words, keys: Words) -> NDArray[np.float64]:
+def merge_weights(
+    weights: NDArray[np.floating], queries: Words, keys: Words
+) -> NDArray[np.float64]:
     """[..., query, key] over pieces -> the same over words: sum over keys, mean over queries."""
     rows = _membership(queries)
     columns = _membership(keys)
-    merged: NDArray[np.float64] = (rows / rows.sum(axis=1, keepdims=True)) @ weights.astype(np.float64) @ columns.T
+    merged: NDArray[np.float64] = (
+        (rows / rows.sum(axis=1, keepdims=True)) @ weights.astype(np.float64) @ columns.T
+    )
     return merged
 
 

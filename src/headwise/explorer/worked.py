@@ -4,8 +4,9 @@
     2  weights  the scores of a query made into shares that sum to one
     3  outputs  the values, each by its share
 
-Everything is computed in double precision by the same parts that stand in a model (attention/scored.py). A learned score needs
-parameters: those given, or drawn from a seed as a model's first weights are; the result says which.
+Everything is computed in double precision by the same parts that stand in a model
+(attention/kernels/scored.py). A learned score needs parameters: those given, or drawn from a seed
+as a model's first weights are; the result says which.
 
 Tested against: numbers worked by hand.
 """
@@ -20,25 +21,25 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from headwise.attention.choices import Full
+from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.local_position import LocalWindow, PredictiveWindow
 from headwise.attention.masks import Mask
-from headwise.attention.score_choices import build_local_window, build_normalizer, build_score
-from headwise.attention.scored import ScoredAttention
-from headwise.blocks.initialization import initialize
+from headwise.attention.score_choices import (
+    DEFAULT_SCORE,
+    DEFAULT_WEIGHTS,
+    AdditiveSettings,
+    DotSettings,
+    GaussianSettings,
+    build_local_window,
+    build_normalizer,
+    build_score,
+    score_kinds,
+)
 from headwise.errors import UsageError
 from headwise.explorer.number_tables import NumberTable, Rows
+from headwise.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.settings import apply_overrides, check_settings
-
-PARAMETERS: dict[str, dict[str, str]] = {
-    "additive": {"W_q": "score.query_map", "W_k": "score.key_map", "w_v": "score.vote"},
-    "concat": {"W": "score.joint_map", "v": "score.vote"},
-    "bilinear": {"W": "score.between"},
-    "general": {"W": "score.between"},
-    "location": {"W": "score.place_map"},
-    "local_p": {"W_p": "window.place_hidden", "v_p": "window.place_vote"},
-}
-"""What the formulas call the weights of a learned score or window, and where the kernel has them."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,22 @@ EXAMPLES: dict[str, Example] = {
         NumberTable(((51.0,), (56.0,), (58.0,))),
         NumberTable(((40.0,), (43.0,), (48.0,))),
         NumberTable(((57.0,),)),
-        "gaussian",
+        GaussianSettings.word(),
     ),
     "two-column": Example(
         NumberTable(((51.0, 70.0), (56.0, 82.0), (58.0, 88.0))),
         NumberTable(((40.0, 155.0), (43.0, 159.0), (48.0, 162.0))),
         NumberTable(((57.0, 83.0), (55.0, 77.0))),
-        "dot",
-        # The notes leave them open, as they are learned. A hundredth keeps tanh away from 1, where all keys would look alike.
-        {"additive": {"W_q": _HUNDREDTH, "W_k": _HUNDREDTH, "w_v": NumberTable(((1.0, 1.0),))}},
+        DotSettings.word(),
+        # The notes leave them open, as they are learned. A hundredth keeps tanh away from 1, where
+        # all keys would look alike.
+        {
+            AdditiveSettings.word(): {
+                "W_q": _HUNDREDTH,
+                "W_k": _HUNDREDTH,
+                "w_v": NumberTable(((1.0, 1.0),)),
+            }
+        },
     ),
 }
 
@@ -102,18 +110,26 @@ class WorkedAttention:
 
 
 def choose_settings(
-    score: str, weights: str, overrides: Sequence[str], *, num_keys: int, parameters: Mapping[str, NumberTable]
+    score: str | None,
+    weights: str | None,
+    overrides: Sequence[str],
+    *,
+    num_keys: int,
+    parameters: Mapping[str, NumberTable],
 ) -> Full:
-    """The settings of `attention: {kind: full}`, small where a model would be large: two hidden numbers, width 1, a place for each key."""
+    """The settings of `attention: {kind: full}`, small where a model would be large: two hidden
+    numbers, width 1, a place for each key.
+    """
     hidden = [len(table.rows) for name, table in parameters.items() if name in ("W_q", "W_k", "W")]
     hidden += [len(table.rows[0]) for name, table in parameters.items() if name in ("w_v", "v")]
-    small: dict[str, dict[str, float | int]] = {
-        "additive": {"hidden": (hidden or [2])[0]},
-        "concat": {"hidden": (hidden or [2])[0]},
-        "gaussian": {"width": 1.0},
-        "location": {"max_length": num_keys},
-    }
-    data = {"score": {"kind": score, **small.get(score, {})}, "weights": {"kind": weights}}
+    score = DEFAULT_SCORE.kind if score is None else score
+    kind = score_kinds().get(score)
+    small = (
+        {"kind": score}
+        if kind is None  # the check below says which scores there are
+        else kind.small(score, num_keys=num_keys, hidden=(hidden or [2])[0]).model_dump()
+    )
+    data = {"score": small, "weights": {"kind": weights or DEFAULT_WEIGHTS.kind}}
     return check_settings(Full, apply_overrides(data, overrides))
 
 
@@ -126,23 +142,35 @@ def work_out(
     parameters: Mapping[str, NumberTable] | None = None,
     seed: int = 0,
 ) -> WorkedAttention:
-    """The three steps; `parameters` by the names of the formulas (W_q, W_k, w_v, W, v, W_p, v_p), the others drawn from the seed."""
+    """The three steps; `parameters` by the names of the formulas (W_q, W_k, w_v, W, v, W_p, v_p),
+    the others drawn from the seed.
+    """
     k, v, q = (torch.tensor(rows, dtype=torch.float64) for rows in (keys, values, queries))
     score = build_score(settings.score, query_dim=q.shape[1], key_dim=k.shape[1])
-    window = None if settings.window is None else build_local_window(settings.window, head_dim=q.shape[1])
+    window = (
+        None
+        if settings.window is None
+        else build_local_window(settings.window, head_dim=q.shape[1])
+    )
     kernel = ScoredAttention(score, build_normalizer(settings.weights), window=window).double()
     initialize(kernel, torch_generator("attend", seed))
-    learned = (settings.score.kind, "" if settings.window is None else settings.window.kind)
-    names = {name: path for kind in learned for name, path in PARAMETERS.get(kind, {}).items()}
+    names = {name: f"score.{path}" for name, path in settings.score.parameters.items()}
+    if settings.window is not None:
+        names |= {name: f"window.{path}" for name, path in settings.window.parameters.items()}
     given = dict(parameters or {})
     if unknown := [name for name in given if name not in names]:
         raise UsageError(
-            f"score {settings.score.kind} has no parameter {unknown[0]!r}; " + _list_parameters(names)[0],
+            f"score {settings.score.kind} has no parameter {unknown[0]!r}; "
+            + _list_parameters(names)[0],
             f"{settings.score.kind} 打分没有参数 {unknown[0]!r}；" + _list_parameters(names)[1],
         )
     _place(kernel, given, names)
-    # The matrix of a bilinear score starts on the diagonal: nothing is drawn for it.
-    is_drawn = any(name not in given for name in names if names[name] != "score.between")
+    # A score whose weights begin with fixed numbers draws nothing.
+    is_drawn = any(
+        name not in given
+        for name, path in names.items()
+        if settings.score.drawn or not path.startswith("score.")
+    )
     with torch.no_grad():
         scores = score(q[None, None], k[None, None])[0, 0]
         weights = kernel.weights(q[None, None], k[None, None], Mask())[0, 0]
@@ -161,7 +189,9 @@ def work_out(
         )
 
 
-def _centres(window: LocalWindow | None, q: Tensor, num_keys: int) -> Float[Tensor, " query"] | None:
+def _centres(
+    window: LocalWindow | None, q: Tensor, num_keys: int
+) -> Float[Tensor, " query"] | None:
     """Where each query's window stands: the place of its own number, or the one it predicts."""
     if isinstance(window, PredictiveWindow):
         return window.centre(q[None, None], torch.full((1, 1, 1, 1), num_keys))[0, 0, :, 0]
@@ -181,7 +211,8 @@ def _place(kernel: nn.Module, given: Mapping[str, NumberTable], names: Mapping[s
         if value.shape != parameter.shape:
             needed, shape = (" × ".join(map(str, size)) for size in (parameter.shape, value.shape))
             raise UsageError(
-                f"parameter {name} is {shape}, but {needed} is needed here (rows × columns); rows are separated by `;`",
+                f"parameter {name} is {shape}, but {needed} is needed here (rows × columns); rows "
+                "are separated by `;`",
                 f"参数 {name} 为 {shape}，而此处需要 {needed}（行 × 列）；行以 `;` 分隔",
             )
         with torch.no_grad():
@@ -189,14 +220,24 @@ def _place(kernel: nn.Module, given: Mapping[str, NumberTable], names: Mapping[s
 
 
 def estimate(worked: WorkedAttention, queries: Sequence[float]) -> list[float]:
-    """The first output for other queries of one number, by the same parts: the curve through the examples."""
+    """The first output for other queries of one number, by the same parts: the curve through the
+    examples.
+    """
     settings, table = (
         worked.settings,
-        {name: NumberTable(tuple(map(tuple, value.tolist()))) for name, value in worked.parameters.items()},
+        {
+            name: NumberTable(tuple(map(tuple, value.tolist())))
+            for name, value in worked.parameters.items()
+        },
     )
     keys, values = (tuple(map(tuple, rows.tolist())) for rows in (worked.keys, worked.values))
     again = work_out(
-        keys, values, tuple((q,) for q in queries), settings=settings, parameters=table, seed=worked.seed or 0
+        keys,
+        values,
+        tuple((q,) for q in queries),
+        settings=settings,
+        parameters=table,
+        seed=worked.seed or 0,
     )
     assert all(map(math.isfinite, again.outputs[:, 0].tolist()))
     return again.outputs[:, 0].tolist()

@@ -10,18 +10,6 @@ from headwise.language import say
 
 MAX_SPELLED_KEYS = 4
 """Up to this many keys the weighted sum is written out."""
-FORMULAS = {
-    "dot": "q · k",
-    "scaled_dot": "q · k / √dim",
-    "additive": "w_v · tanh(W_q q + W_k k)",
-    "concat": "v · tanh(W [q; k])",
-    "bilinear": "q · W k",
-    "general": "q · W k",
-    "cosine": "scale · q · k / (|q| |k|)",
-    "location": "(W q)_j",
-    "gaussian": "−|q − k|² / (2 width²)",
-}
-
 TextTable = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]
 """Title, headings, rows."""
 
@@ -34,22 +22,19 @@ def name_vector(row: Sequence[float]) -> str:
 
 def describe_score(worked: WorkedAttention) -> str:
     score = worked.settings.score
-    extra = {"gaussian": "width", "cosine": "scale"}.get(score.kind)
-    return FORMULAS[score.kind] + ("" if extra is None else f", {extra} = {getattr(score, extra):g}")
+    number = score.number
+    return score.formula + ("" if number is None else f", {number} = {getattr(score, number):g}")
 
 
 def describe_weights(worked: WorkedAttention, *, tell: Callable[[str, str], str] = say) -> str:
     """`tell` chooses the language: a picture may have to stay with letters it can draw."""
-    names = {
-        "softmax": tell("softmax over the keys", "对各键做 softmax"),
-        "sparsemax": tell("sparsemax over the keys", "对各键做 sparsemax"),
-        "entmax": tell("entmax (α = 1.5) over the keys", "对各键做 entmax（α = 1.5）"),
-        "hard": tell("the best key alone", "只取最好的键"),
-    }
-    window, share = worked.settings.window, names[worked.settings.weights.kind]
+    window, share = worked.settings.window, tell(*worked.settings.weights.formula)
     if window is None:
         return share
-    near = tell(f", only keys within {window.half_width} of the centre", f"，只看中心 {window.half_width} 以内的键")
+    near = tell(
+        f", only keys within {window.half_width} of the centre",
+        f"，只看中心 {window.half_width} 以内的键",
+    )
     if isinstance(window, LocalPredictiveSettings):
         near += tell(", times exp(−(j − centre)² / 2σ²)", "，再乘以 exp(−(j − 中心)² / 2σ²)")
     return share + near
@@ -57,7 +42,8 @@ def describe_weights(worked: WorkedAttention, *, tell: Callable[[str, str], str]
 
 def make_tables(worked: WorkedAttention) -> list[TextTable]:
     queries, keys, values = (
-        [name_vector(row) for row in table.tolist()] for table in (worked.queries, worked.keys, worked.values)
+        [name_vector(row) for row in table.tolist()]
+        for table in (worked.queries, worked.keys, worked.values)
     )
     corner = say("query \\ key", "查询 \\ 键")
     tables = _parameter_tables(worked)
@@ -75,7 +61,9 @@ def make_tables(worked: WorkedAttention) -> list[TextTable]:
             (corner, *keys, say("sum", "和")),
             [
                 (*row, f"{sum(share):.4f}")
-                for row, share in zip(_rows(queries, worked.weights, ".4f"), worked.weights.tolist(), strict=True)
+                for row, share in zip(
+                    _rows(queries, worked.weights, ".4f"), worked.weights.tolist(), strict=True
+                )
             ],
         )
     )
@@ -86,18 +74,29 @@ def make_tables(worked: WorkedAttention) -> list[TextTable]:
 def _rows(names: Sequence[str], table: Tensor, form: str) -> list[tuple[str, ...]]:
     # Adding zero makes −0 plain zero.
     return [
-        (name, *(f"{number + 0.0:{form}}" for number in row)) for name, row in zip(names, table.tolist(), strict=True)
+        (name, *(f"{number + 0.0:{form}}" for number in row))
+        for name, row in zip(names, table.tolist(), strict=True)
     ]
 
 
-def _output_table(worked: WorkedAttention, queries: Sequence[str], values: Sequence[str]) -> TextTable:
+def _output_table(
+    worked: WorkedAttention, queries: Sequence[str], values: Sequence[str]
+) -> TextTable:
     title = say("step 3: outputs = weighted sum of the values", "第三步：输出 = 值的加权和")
     if len(values) > MAX_SPELLED_KEYS:
         headings = tuple(str(number) for number in range(1, worked.outputs.shape[1] + 1))
-        return title, (say("query \\ column", "查询 \\ 列"), *headings), _rows(queries, worked.outputs, ".6g")
+        return (
+            title,
+            (say("query \\ column", "查询 \\ 列"), *headings),
+            _rows(queries, worked.outputs, ".6g"),
+        )
     rows = []
-    for name, weights, output in zip(queries, worked.weights.tolist(), worked.outputs.tolist(), strict=True):
-        sums = " + ".join(f"{weight:.4f} × {value}" for weight, value in zip(weights, values, strict=True))
+    for name, weights, output in zip(
+        queries, worked.weights.tolist(), worked.outputs.tolist(), strict=True
+    ):
+        sums = " + ".join(
+            f"{weight:.4f} × {value}" for weight, value in zip(weights, values, strict=True)
+        )
         rows.append((name, sums, name_vector(output)))
     return title, (say("query", "查询"), say("weighted sum", "加权和"), say("output", "输出")), rows
 
@@ -115,10 +114,22 @@ def _window_tables(worked: WorkedAttention, queries: Sequence[str]) -> list[Text
         title += say("the query's own number", "查询自己的序号") + f", D = {window.half_width}"
     rows = []
     for name, centre in zip(queries, worked.centres.tolist(), strict=True):
-        inside = [str(key) for key in range(len(worked.keys)) if abs(key - centre) <= window.half_width]
-        rows.append((name, f"{centre:.4f}", ", ".join(inside[:20]) + (" …" if len(inside) > 20 else "")))
+        inside = [
+            str(key) for key in range(len(worked.keys)) if abs(key - centre) <= window.half_width
+        ]
+        rows.append(
+            (name, f"{centre:.4f}", ", ".join(inside[:20]) + (" …" if len(inside) > 20 else ""))
+        )
     return [
-        (title, (say("query", "查询"), say("centre", "中心"), say("keys inside, from 0", "窗内的键（从 0 数）")), rows)
+        (
+            title,
+            (
+                say("query", "查询"),
+                say("centre", "中心"),
+                say("keys inside, from 0", "窗内的键（从 0 数）"),
+            ),
+            rows,
+        )
     ]
 
 
@@ -141,4 +152,6 @@ def _parameter_tables(worked: WorkedAttention) -> list[TextTable]:
         (name, "; ".join(", ".join(f"{number:.4g}" for number in row) for row in table.tolist()))
         for name, table in worked.parameters.items()
     ]
-    return [(say("parameters: ", "参数：") + origin, (say("name", "名称"), say("rows", "各行")), rows)]
+    return [
+        (say("parameters: ", "参数：") + origin, (say("name", "名称"), say("rows", "各行")), rows)
+    ]

@@ -1,13 +1,15 @@
 """What only a GPU runs: three kernels written in Triton, and the recording of steps as CUDA graphs.
 
-Every kernel here repeats a function that stands elsewhere in plain torch, which is the definition, the fallback and
-what it is tested against:
+Every kernel here repeats a function that stands elsewhere in plain torch, which is the definition,
+the fallback and what it is tested against:
 
-    attending.py    attention/tabled.py         one step of attention over keys and values found through a table
-    projecting.py   blocks/projection.py        norm, product, activation and residual of a few rows at once
-    ranking.py      decoding/candidates.py      the log-probabilities of the best tokens of every row
+    slot_attention.py   attention/slot_attention.py        one step of attention over cached slots
+    projection.py       blocks/inference/projection.py     norm, product, activation and residual
+    token_ranking.py    decoding/search/candidates.py      the best tokens of every row
+    beam_selection.py   decoding/search/selection.py       one selection step of a beam search
 
-Triton comes with CUDA builds of torch; where it is missing, or the tensors lie on a CPU, the torch functions are used.
+Triton comes with CUDA builds of torch; where it is missing, or the tensors lie on a CPU, the torch
+functions are used.
 """
 
 from functools import cache

@@ -1,7 +1,9 @@
-"""Every model of the lineage under one roof: `from headwise.models import NgramModel, RecurrentLanguageModel, EncoderDecoder`.
+"""Models from n-grams to the Transformer: `from headwise.models import EncoderDecoder`.
 
-Word vectors are two tables and a step that moves them (`WordTables`, `learn_skip_gram`, `learn_cbow`); the loop over a text that
-makes a `VectorSpace` of them is `headwise.train` with a recipe of task word_vectors. A name is looked up when it is asked for, so that counting words does not wait for torch, and one model not for the others.
+Word vectors are two tables and a step that changes them (`WordTables`, `learn_skip_gram`,
+`learn_cbow`). The loop over a text that makes a `VectorSpace` of them is `headwise.train` with a
+recipe of task word_vectors. A name is imported when it is first used, so that counting words does
+not wait for torch.
 """
 
 from importlib import import_module
@@ -19,13 +21,16 @@ if TYPE_CHECKING:
     from headwise.models.decoder_only import DecoderOnly
     from headwise.models.elmo import BidirectionalLanguageModel, ElmoEncoder
     from headwise.models.encoder_decoder import EncoderDecoder
-    from headwise.models.labeller import Labeller, build_labeller
-    from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
+    from headwise.models.labeller import LabelModel, build_labeller
+    from headwise.models.masked_language_model import (
+        MaskedLanguageModel,
+        build_masked_language_model,
+    )
     from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
     from headwise.models.ngram import NgramModel, NgramSettings, TokenStream, count_ngrams, estimate
-    from headwise.models.recurrent_choices import RecurrentTranslatorSettings
-    from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentSettings
-    from headwise.models.recurrent_translator import RecurrentTranslator
+    from headwise.models.recurrent.choices import RecurrentTranslatorSettings
+    from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
+    from headwise.models.recurrent.translator import RecurrentTranslator
     from headwise.models.sentence_encoder import SentenceEncoder
     from headwise.models.vector_space import VectorSpace
     from headwise.models.word_vectors import WordTables, learn_cbow, learn_skip_gram, start_tables
@@ -38,7 +43,7 @@ __all__ = [
     "ElmoEncoder",
     "EncoderDecoder",
     "EncoderDecoderSettings",
-    "Labeller",
+    "LabelModel",
     "MaskedLanguageModel",
     "NeuralNgram",
     "NeuralNgramSettings",
@@ -76,13 +81,13 @@ _HOMES = {
     "decoder_only": ("DecoderOnly",),
     "elmo": ("BidirectionalLanguageModel", "ElmoEncoder"),
     "encoder_decoder": ("EncoderDecoder",),
-    "labeller": ("Labeller", "build_labeller"),
+    "labeller": ("LabelModel", "build_labeller"),
     "masked_language_model": ("MaskedLanguageModel", "build_masked_language_model"),
     "neural_ngram": ("NeuralNgram", "NeuralNgramSettings"),
     "ngram": ("NgramModel", "NgramSettings", "TokenStream", "count_ngrams", "estimate"),
-    "recurrent_choices": ("RecurrentTranslatorSettings",),
-    "recurrent_language_model": ("RecurrentLanguageModel", "RecurrentSettings"),
-    "recurrent_translator": ("RecurrentTranslator",),
+    "recurrent.choices": ("RecurrentTranslatorSettings",),
+    "recurrent.language_model": ("RecurrentLanguageModel", "RecurrentSettings"),
+    "recurrent.translator": ("RecurrentTranslator",),
     "sentence_encoder": ("SentenceEncoder",),
     "vector_space": ("VectorSpace",),
     "word_vectors": ("WordTables", "learn_cbow", "learn_skip_gram", "start_tables"),
@@ -93,4 +98,6 @@ def __getattr__(name: str) -> Any:
     for module, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f"headwise.models.{module}"), name)
-    raise AttributeError(f"module 'headwise.models' has no attribute {name!r}; it offers {', '.join(__all__)}")
+    raise AttributeError(
+        f"module 'headwise.models' has no attribute {name!r}; it offers {', '.join(__all__)}"
+    )

@@ -8,34 +8,45 @@ import torch
 from pydantic import Discriminator, Field, Tag, model_validator
 from torch import nn
 
-from headwise.attention.choices import AttentionSettings, Fused, build_attention, share_between_layers
+from headwise.attention.capabilities import Role
+from headwise.attention.choices import (
+    DEFAULT_ATTENTION,
+    AttentionSettings,
+    build_attention,
+    share_between_layers,
+)
 from headwise.attention.multi_head import MultiHeadAttention, Relation
-from headwise.attention.roles import Role
 from headwise.attention.shapes import check_heads
 from headwise.blocks.choices import (
+    DEFAULT_FEED_FORWARD,
+    DEFAULT_NORM,
     DropoutSettings,
     EmbeddingSettings,
     FeedForwardSettings,
-    Layer,
     NormSettings,
-    Relu,
     build_feed_forward,
     build_norm,
 )
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
-from headwise.blocks.initialization import Unfilled, initialize
 from headwise.blocks.residual import Residual
 from headwise.errors import UsageError
+from headwise.initialization import Unfilled, initialize
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings, build_recurrent
-from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentSettings
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings, build_recurrent
+from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
 from headwise.models.translation_model import TranslationModel
-from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
+from headwise.positions.choices import (
+    DEFAULT_POSITION,
+    PositionSettings,
+    build_positions,
+    build_relations,
+    check_relation,
+)
 from headwise.settings import Settings
 
 
@@ -43,20 +54,20 @@ class StackSettings(Settings):
     """The encoder's or the decoder's layers."""
 
     layers: int = Field(default=6, ge=0, le=256)
-    """How many blocks stand on each other; 0: the embeddings alone."""
+    """Number of blocks; 0: the embeddings alone."""
     heads: int = Field(default=8, ge=1, le=256)
     """Attention heads in each block; must divide dim."""
-    attention: AttentionSettings = Fused()
+    attention: AttentionSettings = DEFAULT_ATTENTION
     """How a head attends."""
 
 
 class DecoderSettings(StackSettings):
-    """The decoder's layers: `attention` is among the words written so far."""
+    """The decoder's layers: `attention` is its self-attention."""
 
     layers: int = Field(default=6, ge=1, le=256)
-    """How many blocks stand on each other; at least one, because only these blocks look at the source."""
-    cross_attention: AttentionSettings = Fused()
-    """How a head looks at the source."""
+    """Number of blocks; at least one, because only these blocks attend to the source."""
+    cross_attention: AttentionSettings = DEFAULT_ATTENTION
+    """How a head attends to the source."""
 
 
 class EncoderDecoderSettings(Settings):
@@ -67,9 +78,9 @@ class EncoderDecoderSettings(Settings):
     """Width of every layer."""
     encoder: StackSettings = StackSettings()
     decoder: DecoderSettings = DecoderSettings()
-    position: PositionSettings = Sinusoidal()
-    norm: NormSettings = Layer()
-    feed_forward: FeedForwardSettings = Relu()
+    position: PositionSettings = DEFAULT_POSITION
+    norm: NormSettings = DEFAULT_NORM
+    feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
     embedding: EmbeddingSettings = EmbeddingSettings()
     dropout: DropoutSettings = DropoutSettings()
     output_bias: bool = False
@@ -83,14 +94,14 @@ class EncoderDecoderSettings(Settings):
 
 
 class DecoderOnlySettings(StackSettings):
-    """A language model: the stack's layers, and what stands around them."""
+    """A decoder-only language model."""
 
     kind: Literal["decoder_only"] = "decoder_only"
     dim: int = Field(default=512, ge=2, le=65536, multiple_of=2)
     """Width of every layer."""
-    position: PositionSettings = Sinusoidal()
-    norm: NormSettings = Layer()
-    feed_forward: FeedForwardSettings = Relu()
+    position: PositionSettings = DEFAULT_POSITION
+    norm: NormSettings = DEFAULT_NORM
+    feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
     dropout: DropoutSettings = DropoutSettings()
     tied: bool = True
     """Embedding and output share one matrix."""
@@ -106,8 +117,12 @@ class DecoderOnlySettings(StackSettings):
 
 
 def _kind_of(model: Any) -> str | None:
-    """Left out, it is the Transformer."""
-    return model.get("kind", "encoder_decoder") if isinstance(model, dict) else getattr(model, "kind", None)
+    """A recipe without model.kind means the Transformer."""
+    return (
+        model.get("kind", "encoder_decoder")
+        if isinstance(model, dict)
+        else getattr(model, "kind", None)
+    )
 
 
 ModelSettings = Annotated[
@@ -127,8 +142,13 @@ LanguageModelSettings = Annotated[NgramSettings | NeuralSettings, Field(discrimi
 LanguageNetwork = NeuralNgram | RecurrentLanguageModel | DecoderOnly
 
 
-def build_language_model(settings: NeuralSettings, *, size: int, generator: torch.Generator | None) -> LanguageNetwork:
-    """A language model that learns by gradients, over a vocabulary of `size`; no generator: weights will be loaded."""
+def build_language_model(
+    settings: NeuralSettings, *, size: int, generator: torch.Generator | None
+) -> LanguageNetwork:
+    """A neural language model over a vocabulary of `size`.
+
+    Without a generator weights are not initialised: they will be loaded.
+    """
     if isinstance(settings, DecoderOnlySettings):
         return build_decoder_only(settings, size=size, generator=generator)
     with contextlib.nullcontext() if generator is not None else Unfilled():
@@ -145,20 +165,35 @@ def build_language_model(settings: NeuralSettings, *, size: int, generator: torc
 
 @overload
 def build_model(
-    settings: EncoderDecoderSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
+    settings: EncoderDecoderSettings,
+    *,
+    source_size: int,
+    target_size: int,
+    generator: torch.Generator | None,
 ) -> EncoderDecoder: ...
 @overload
 def build_model(
-    settings: TranslatorSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
+    settings: TranslatorSettings,
+    *,
+    source_size: int,
+    target_size: int,
+    generator: torch.Generator | None,
 ) -> TranslationModel: ...
 def build_model(
-    settings: TranslatorSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
+    settings: TranslatorSettings,
+    *,
+    source_size: int,
+    target_size: int,
+    generator: torch.Generator | None,
 ) -> TranslationModel:
-    """A freshly initialised model; sizes are those of the vocabularies. No generator: weights will be loaded, and are not
-    filled before."""
+    """A new model; sizes are those of the vocabularies.
+
+    Without a generator weights are not initialised: they will be loaded.
+    """
     if settings.embedding.tied == "all" and source_size != target_size:
         raise UsageError(
-            f"vocabularies of {source_size} and {target_size} tokens cannot share one embedding (embedding.tied=all needs "
+            f"vocabularies of {source_size} and {target_size} tokens cannot share one embedding "
+            "(embedding.tied=all needs "
             "text.shared=true); share the vocabulary, or set model.embedding.tied=output",
             f"词表大小为 {source_size} 与 {target_size}，不能共用一个嵌入（embedding.tied=all 需要 text.shared=true）；"
             "请共享词表，或设 model.embedding.tied=output",
@@ -175,8 +210,13 @@ def build_model(
     return model
 
 
-def build_decoder_only(settings: DecoderOnlySettings, *, size: int, generator: torch.Generator | None) -> DecoderOnly:
-    """A language model over a vocabulary of `size`; no generator: weights will be loaded."""
+def build_decoder_only(
+    settings: DecoderOnlySettings, *, size: int, generator: torch.Generator | None
+) -> DecoderOnly:
+    """A language model over a vocabulary of `size`.
+
+    Without a generator weights are not initialised: they will be loaded.
+    """
     with contextlib.nullcontext() if generator is not None else Unfilled():
         table = nn.Embedding(size, settings.dim)
         output = nn.Linear(settings.dim, size, bias=settings.output_bias)
@@ -200,9 +240,15 @@ def build_decoder_only(settings: DecoderOnlySettings, *, size: int, generator: t
     return model
 
 
-def _assemble(settings: EncoderDecoderSettings, *, source_size: int, target_size: int) -> EncoderDecoder:
+def _assemble(
+    settings: EncoderDecoderSettings, *, source_size: int, target_size: int
+) -> EncoderDecoder:
     target_table = nn.Embedding(target_size, settings.dim)
-    source_table = target_table if settings.embedding.tied == "all" else nn.Embedding(source_size, settings.dim)
+    source_table = (
+        target_table
+        if settings.embedding.tied == "all"
+        else nn.Embedding(source_size, settings.dim)
+    )
     output = nn.Linear(settings.dim, target_size, bias=settings.output_bias)
     if settings.embedding.tied != "none":
         output.weight = target_table.weight
@@ -221,8 +267,10 @@ def _assemble(settings: EncoderDecoderSettings, *, source_size: int, target_size
     )
 
 
-def _relations(settings: EncoderDecoderSettings, role: Literal["encoder", "decoder"]) -> Sequence[Relation | None]:
-    """For every layer of a stack, what its self-attention is told of positions."""
+def _relations(
+    settings: EncoderDecoderSettings, role: Literal["encoder", "decoder"]
+) -> Sequence[Relation | None]:
+    """For every layer of a stack, the relative positions that its self-attention uses."""
     stack = getattr(settings, role)
     return build_relations(
         settings.position,
@@ -239,8 +287,12 @@ def _embedding(settings: AnySettings, table: nn.Embedding, *, scaled: bool) -> T
 
 
 def _final_norm(settings: AnySettings) -> nn.Module:
-    """With the norm before each sub-layer the stack's sum itself is not normalised yet; with it after, it is."""
-    return build_norm(settings.norm, dim=settings.dim) if settings.norm.place == "before" else nn.Identity()
+    """A norm at the end of the stack, needed if the sub-layers are normalised before, not after."""
+    return (
+        build_norm(settings.norm, dim=settings.dim)
+        if settings.norm.place == "before"
+        else nn.Identity()
+    )
 
 
 def _residual(settings: AnySettings) -> Residual:
@@ -248,10 +300,14 @@ def _residual(settings: AnySettings) -> Residual:
     return Residual(norm, place=settings.norm.place, dropout_rate=settings.dropout.residual)
 
 
-def _attention(settings: EncoderDecoderSettings, role: Role, relation: Relation | None = None) -> MultiHeadAttention:
+def _attention(
+    settings: EncoderDecoderSettings, role: Role, relation: Relation | None = None
+) -> MultiHeadAttention:
     stack = settings.encoder if role == "encoder" else settings.decoder
+    attention = settings.decoder.cross_attention if role == "cross" else stack.attention
+    check_relation(attention, relation)
     return build_attention(
-        settings.decoder.cross_attention if role == "cross" else stack.attention,
+        attention,
         dim=settings.dim,
         num_heads=stack.heads,
         dropout_rate=settings.dropout.attention,
@@ -261,8 +317,9 @@ def _attention(settings: EncoderDecoderSettings, role: Role, relation: Relation 
 
 
 def _encoder_block(settings: AnySettings, relation: Relation | None) -> EncoderBlock:
-    """Of an encoder, or of a language model, where it never looks ahead."""
+    """The blocks of an encoder, or of a language model (causal)."""
     if isinstance(settings, DecoderOnlySettings):
+        check_relation(settings.attention, relation)
         attention = build_attention(
             settings.attention,
             dim=settings.dim,
@@ -275,7 +332,9 @@ def _encoder_block(settings: AnySettings, relation: Relation | None) -> EncoderB
         attention = _attention(settings, "encoder", relation)
     return EncoderBlock(
         attention,
-        build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
+        build_feed_forward(
+            settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
+        ),
         attention_residual=_residual(settings),
         feed_forward_residual=_residual(settings),
     )
@@ -285,7 +344,9 @@ def _decoder_block(settings: EncoderDecoderSettings, relation: Relation | None) 
     return DecoderBlock(
         _attention(settings, "decoder", relation),
         _attention(settings, "cross"),
-        build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
+        build_feed_forward(
+            settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
+        ),
         attention_residual=_residual(settings),
         cross_residual=_residual(settings),
         feed_forward_residual=_residual(settings),

@@ -1,13 +1,15 @@
-"""A language model: one stack of blocks reads the text so far and says what comes next.
+"""A decoder-only language model (GPT): one stack of blocks predicts the next token.
 
-    hidden = blocks(embedding(tokens)), each token looking at itself and what stands before it
+    hidden = blocks(embedding(tokens))        each token attends to itself and the tokens before it
     P(next token) = softmax(norm(hidden) · output_weightᵀ)
 
-Radford et al. 2018. The blocks are the encoder's (there is no source to look at), under a causal mask. Rows may hold
-several texts, numbered by segment, 0 being filling. `forward` stops at the hidden states, as EncoderDecoder does; `step` reads one
-more token with caches and gives the same numbers.
+Radford et al. 2018. The blocks are the encoder's (there is no source to attend to), under a causal
+mask. Rows may hold several texts, numbered by segment; segment 0 is padding. `forward` stops at the
+hidden states, as EncoderDecoder does. `step` reads one more token with caches and gives the same
+numbers.
 
-Tested against: the future and other texts are hidden; step by step = whole sequence; a GPT-2 with copied weights.
+Tested against: the future and other texts are hidden; step by step = whole sequence; a GPT-2 with
+copied weights.
 """
 
 from collections.abc import Sequence
@@ -23,11 +25,12 @@ from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
+from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 
 
 @dataclass
 class ReadingState:
-    """What is remembered of the tokens read so far."""
+    """The caches of the tokens read so far."""
 
     caches: list[Cache]
     time: int = 0
@@ -39,7 +42,12 @@ class DecoderOnly(nn.Module):
     blocks: Sequence[EncoderBlock]
 
     def __init__(
-        self, *, embedding: TokenEmbedding, blocks: list[EncoderBlock], norm: nn.Module, output: nn.Linear
+        self,
+        *,
+        embedding: TokenEmbedding,
+        blocks: list[EncoderBlock],
+        norm: nn.Module,
+        output: nn.Linear,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -48,6 +56,9 @@ class DecoderOnly(nn.Module):
         self.output = output
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
 
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.output, normal_by_width)
+
     def forward(
         self,
         tokens: Int[Tensor, "row time"],
@@ -55,7 +66,10 @@ class DecoderOnly(nn.Module):
         segment: Int[Tensor, "row time"] | None = None,
         position: Int[Tensor, "row time"] | None = None,
     ) -> Float[Tensor, "row time dim"]:
-        """Hidden states that predict the token after each; without segments, a row is one text without filling."""
+        """Hidden states that predict the token after each.
+
+        Without segments, a row is one text without padding.
+        """
         length = tokens.shape[1]
         if position is None:
             position = torch.arange(length, device=tokens.device).expand(tokens.shape)
@@ -74,7 +88,7 @@ class DecoderOnly(nn.Module):
         return self.output(hidden)
 
     def start(self, *, num_rows: int, max_length: int) -> ReadingState:
-        """Nothing read yet, room for so many tokens."""
+        """An empty cache for at most `max_length` tokens per row."""
         like = self.output.weight.detach()
         return ReadingState(
             [
@@ -84,7 +98,7 @@ class DecoderOnly(nn.Module):
         )
 
     def step(self, tokens: Int[Tensor, " row"], state: ReadingState) -> Float[Tensor, "row dim"]:
-        """Read one more token of every row; the hidden states that predict the next. For use without gradients."""
+        """Read one more token of every row; hidden states that predict the next. No gradients."""
         position = torch.full((tokens.shape[0], 1), state.time, device=tokens.device)
         x = self.embedding(tokens[:, None], position, length=state.time + 1)
         state.time += 1
@@ -93,5 +107,8 @@ class DecoderOnly(nn.Module):
         return self.norm(x)[:, 0]
 
     def attention_layers(self) -> dict[str, MultiHeadAttention]:
-        """Every attention of the model by a name for people."""
-        return {f"decoder.{number}.self": block.self_attention for number, block in enumerate(self.blocks)}
+        """Every attention of the model by name."""
+        return {
+            f"decoder.{number}.self": block.self_attention
+            for number, block in enumerate(self.blocks)
+        }

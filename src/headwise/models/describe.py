@@ -1,13 +1,14 @@
 """What a model costs before it is run: parameters, memory, and arithmetic per token, part by part.
 
-A matrix of n weights costs 2n operations (multiply and add) for every token it meets, and attention what its kernel forms
-(attention/costs.py): full, 2·m·dim + 2·m·dim for one query against m keys. The backward pass does each product twice more (once for the
-inputs, once for the weights), so a training step costs three forward passes (Kaplan et al. 2020, section 2.1).
+A matrix of n weights costs 2n operations (multiply and add) for every token, and attention costs
+what its kernel says (attention/costs.py): full attention, 2·m·dim + 2·m·dim for one query against m
+keys. The backward pass computes each product twice more (once for the inputs, once for the
+weights), so a training step costs three forward passes (Kaplan et al. 2020, section 2.1).
 
-    parameters        tied matrices counted once
-    training memory   weights + gradients + Adam's two moments, 4 bytes each; activations come on top
-    decoder's cache   2 · layers · dim numbers for each token written, and as many for each token of the source; a window
-                      or linear attention keeps as much after ten tokens as after ten thousand
+    parameters        tied matrices are counted once
+    training memory   weights + gradients + Adam's two moments, 4 bytes each; no activations
+    decoder's cache   2 · layers · dim numbers for each token written, and as many for each source
+                      token; a window or linear attention keeps a constant number
 
 Look-ups, norms, softmax and residual sums are left out: they are below one percent.
 
@@ -23,9 +24,9 @@ from torch import nn
 from headwise.attention.costs import count_cache, count_products
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.language import say
-from headwise.models import recurrent_costs
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.recurrent_translator import RecurrentTranslator
+from headwise.models.recurrent import costs as recurrent_costs
+from headwise.models.recurrent.translator import RecurrentTranslator
 from headwise.models.translation_model import TranslationModel
 
 BYTES_FP32, BYTES_BF16 = 4, 2
@@ -70,13 +71,13 @@ class MemoryDescription:
     weights_fp32: int
     weights_bf16: int
     training: int
-    """Weights, gradients and Adam's two moments in fp32; activations depend on the batch and come on top."""
+    """Weights, gradients and Adam's two moments in fp32; activations are not counted."""
     cache_per_target_token: int
-    """What a decoder keeps for each token of one hypothesis, fp32."""
+    """Cache for each token of one hypothesis, fp32."""
     cache_fixed: int
-    """What it keeps of one hypothesis however long it is, fp32: windows, and the sums of linear attention."""
+    """Cache of one hypothesis of any length, fp32: windows, and the sums of linear attention."""
     cache_per_source_token: int
-    """What it keeps of each source token, shared by all hypotheses of a sentence, fp32."""
+    """Cache of each source token, shared by all hypotheses of a sentence, fp32."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class ModelDescription:
         return sum(part.source_flops + part.target_flops for part in self.parts)
 
     def of_source(self, flops: int) -> int:
-        """Of a sentence, for one of its tokens; kernels that work in blocks do not divide evenly."""
+        """The share of one token of a sentence; in kernels that work in blocks it is an average."""
         return round(flops / self.source_length)
 
     def of_target(self, flops: int) -> int:
@@ -118,18 +119,30 @@ class ModelDescription:
         return 3 * self.forward_flops
 
     def tables(self) -> list[Table]:
-        """For people: the parts with their sum, the memory, and the work of one pair of sentences."""
+        """As text: the parts with their sum, the memory, and the work for one pair of sentences."""
         lengths = f"{self.source_length} + {self.target_length}"
         memory = self.memory
         sizes = (
             (say("weights, fp32", "权重，fp32"), memory.weights_fp32),
             (say("weights, bf16", "权重，bf16"), memory.weights_bf16),
-            (say("training (weights, gradients, Adam)", "训练（权重、梯度、Adam）"), memory.training),
-            (say("decoder's cache per target token", "解码缓存，每目标词元"), memory.cache_per_target_token),
+            (
+                say("training (weights, gradients, Adam)", "训练（权重、梯度、Adam）"),
+                memory.training,
+            ),
+            (
+                say("decoder's cache per target token", "解码缓存，每目标词元"),
+                memory.cache_per_target_token,
+            ),
             (say("decoder's cache, fixed part", "解码缓存，固定部分"), memory.cache_fixed),
-            (say("decoder's cache per source token", "解码缓存，每源词元"), memory.cache_per_source_token),
+            (
+                say("decoder's cache per source token", "解码缓存，每源词元"),
+                memory.cache_per_source_token,
+            ),
         )
-        work = ((say("forward", "前向"), self.forward_flops), (say("training step", "训练一步"), self.training_flops))
+        work = (
+            (say("forward", "前向"), self.forward_flops),
+            (say("training step", "训练一步"), self.training_flops),
+        )
         return [
             self._parts_table(),
             (
@@ -152,10 +165,20 @@ class ModelDescription:
             say("FLOPs / target token", "每目标词元 FLOPs"),
         )
         body = [
-            (part.title, part.parameters, self.of_source(part.source_flops), self.of_target(part.target_flops))
+            (
+                part.title,
+                part.parameters,
+                self.of_source(part.source_flops),
+                self.of_target(part.target_flops),
+            )
             for part in self.parts
         ]
-        total = (say("all", "合计"), self.parameters, self.flops_per_source_token, self.flops_per_target_token)
+        total = (
+            say("all", "合计"),
+            self.parameters,
+            self.flops_per_source_token,
+            self.flops_per_target_token,
+        )
         return say("Parts", "组成"), headings, _rows([*body, total])
 
     def as_dict(self) -> dict[str, Any]:
@@ -178,14 +201,18 @@ class ModelDescription:
         }
 
 
-def describe(model: TranslationModel, *, source_length: int = 32, target_length: int = 32) -> ModelDescription:
+def describe(
+    model: TranslationModel, *, source_length: int = 32, target_length: int = 32
+) -> ModelDescription:
     """Costs of a model, for sentences of the given numbers of tokens."""
     match model:
         case EncoderDecoder():
             members = _members(model)
             flops = _flops(model, source_length=source_length, target_length=target_length)
             caches = [count_cache(block.self_attention) for block in model.decoder]
-            of_target, fixed = (sum(sizes) for sizes in zip(*caches, strict=True)) if caches else (0, 0)
+            of_target, fixed = (
+                (sum(sizes) for sizes in zip(*caches, strict=True)) if caches else (0, 0)
+            )
             of_source = sum(2 * block.self_attention.output.in_features for block in model.decoder)
         case RecurrentTranslator():
             members = recurrent_costs.members(model)
@@ -195,7 +222,10 @@ def describe(model: TranslationModel, *, source_length: int = 32, target_length:
         case _:
             raise AssertionError(f"no description of {type(model).__name__}")
     own = _count_once(members)
-    parts = tuple(PartDescription(name, own[name], flops[0].get(name, 0), flops[1].get(name, 0)) for name in own)
+    parts = tuple(
+        PartDescription(name, own[name], flops[0].get(name, 0), flops[1].get(name, 0))
+        for name in own
+    )
     num_parameters = sum(own.values())
     memory = MemoryDescription(
         weights_fp32=BYTES_FP32 * num_parameters,
@@ -210,7 +240,12 @@ def describe(model: TranslationModel, *, source_length: int = 32, target_length:
 
 def _members(model: EncoderDecoder) -> dict[str, list[nn.Module]]:
     blocks: list[nn.Module] = [*model.encoder, *model.decoder]
-    residuals = [module for block in blocks for name, module in block.named_children() if name.endswith("_residual")]
+    residuals = [
+        module
+        for block in blocks
+        for name, module in block.named_children()
+        if name.endswith("_residual")
+    ]
     return {
         "embedding": [model.source_embedding, model.target_embedding],
         "encoder_attention": [block.self_attention for block in model.encoder],
@@ -238,14 +273,23 @@ def _count_once(members: dict[str, list[nn.Module]]) -> dict[str, int]:
     return counts
 
 
-def _flops(model: EncoderDecoder, *, source_length: int, target_length: int) -> tuple[dict[str, int], dict[str, int]]:
+def _flops(
+    model: EncoderDecoder, *, source_length: int, target_length: int
+) -> tuple[dict[str, int], dict[str, int]]:
     """Operations of each part for the source sentence and for the target sentence."""
-    cross = _of_stack([block.cross_attention for block in model.decoder], target_length, source_length)
-    of_memory = source_length * _products(block.cross_attention.key_value for block in model.decoder)
+    cross = _of_stack(
+        [block.cross_attention for block in model.decoder], target_length, source_length
+    )
+    of_memory = source_length * _products(
+        block.cross_attention.key_value for block in model.decoder
+    )
     of_encoder = _of_stack([block.self_attention for block in model.encoder], source_length)
-    of_decoder = _of_stack([block.self_attention for block in model.decoder], target_length, is_causal=True)
+    of_decoder = _of_stack(
+        [block.self_attention for block in model.decoder], target_length, is_causal=True
+    )
     per_source = _times(
-        {"encoder_feed_forward": _products(block.feed_forward for block in model.encoder)}, source_length
+        {"encoder_feed_forward": _products(block.feed_forward for block in model.encoder)},
+        source_length,
     )
     per_target = _times(
         {
@@ -261,10 +305,18 @@ def _flops(model: EncoderDecoder, *, source_length: int, target_length: int) -> 
 
 
 def _of_stack(
-    layers: Sequence[MultiHeadAttention], num_queries: int, num_keys: int | None = None, *, is_causal: bool = False
+    layers: Sequence[MultiHeadAttention],
+    num_queries: int,
+    num_keys: int | None = None,
+    *,
+    is_causal: bool = False,
 ) -> int:
     """All layers of a stack are alike: one is counted."""
-    return len(layers) * count_products(layers[0], num_queries, num_keys, is_causal=is_causal) if layers else 0
+    return (
+        len(layers) * count_products(layers[0], num_queries, num_keys, is_causal=is_causal)
+        if layers
+        else 0
+    )
 
 
 def _times(counts: dict[str, int], length: int) -> dict[str, int]:
@@ -273,7 +325,9 @@ def _times(counts: dict[str, int], length: int) -> dict[str, int]:
 
 def _products(modules: Iterable[nn.Module]) -> int:
     """Two operations for each weight of each linear map inside."""
-    linear = (part for module in modules for part in module.modules() if isinstance(part, nn.Linear))
+    linear = (
+        part for module in modules for part in module.modules() if isinstance(part, nn.Linear)
+    )
     return sum(2 * part.weight.numel() for part in linear)
 
 
@@ -286,4 +340,6 @@ def _size(num_bytes: int) -> str:
 
 
 def _rows(entries: Iterable[tuple[str | int, ...]]) -> list[tuple[str, ...]]:
-    return [tuple(f"{entry:,}" if isinstance(entry, int) else entry for entry in row) for row in entries]
+    return [
+        tuple(f"{entry:,}" if isinstance(entry, int) else entry for entry in row) for row in entries
+    ]

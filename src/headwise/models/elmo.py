@@ -1,15 +1,20 @@
-"""ELMo: a word's vector is what two language models know at its place, one that has read up to it and one that has read back to it.
+"""ELMo: a word's vector is made of the states of two language models, one for each direction.
 
     x_t  = characters(word_t)                                        blocks/character_encoder.py
     →h_j = P LSTM(→h_{j-1}) (+ →h_{j-1} from the second layer on)     left to right        h_0 = x
     ←h_j = the same with weights of its own                           right to left
-    P(word_{t+1} | words up to t)  = softmax(W →h_L(t) + b)           P(word_{t-1} | words from t on) = softmax(W ←h_L(t) + b)
+    P(word_{t+1} | words up to t)   = softmax(W →h_L(t) + b)
+    P(word_{t-1} | words from t on) = softmax(W ←h_L(t) + b)
     vector_t = γ Σ_j softmax(s)_j [→h_j(t) ; ←h_j(t)]                 blocks/layer_mixture.py
 
-Both directions share the letters below and the softmax above, and nothing between. So "bank" after "river" is another vector than "bank" after
-"money", though its x is the same. Neither half may see the other's words, or the language models would only copy.
-Peters et al. 2018: two layers of 4,096 with projections to 512. Tested against: the LSTM's equations written out in double precision; the forward
-half does not change when later words do, nor the backward half when earlier ones do; packed rows = sentences one by one.
+Both directions share the character encoder below and the softmax above, and nothing between. So
+"bank" after "river" gets another vector than "bank" after "money", though its x is the same.
+Neither half may see the other's words, or the language models would only copy. Peters et al. 2018:
+two layers of 4,096 with projections to 512.
+
+Tested against: the LSTM's equations written out in double precision; the forward half does not
+change when later words do, nor the backward half when earlier ones do; packed rows = sentences one
+by one.
 """
 
 from typing import NamedTuple
@@ -21,12 +26,19 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from headwise.blocks.character_encoder import CharacterEncoder
 from headwise.blocks.dropout import drop
-from headwise.blocks.initialization import Unfilled, initialize
 from headwise.blocks.layer_mixture import LayerMixture
 from headwise.blocks.recurrent_cells import turn_around
-from headwise.models.sentence_encoder import ElmoRung
-from headwise.text.letters import BEGIN_WORD, END_WORD, NUM_SIGNS
+from headwise.initialization import (
+    InitialWeights,
+    Unfilled,
+    initial_linear,
+    initial_recurrent,
+    initialize,
+    normal_by_width,
+)
+from headwise.models.sentence_encoder import ElmoSettings
 from headwise.text.tokenizer import BOS
+from headwise.text.word_characters import BEGIN_WORD, END_WORD, NUM_SIGNS
 
 
 class DirectedLayer(nn.Module):
@@ -35,8 +47,11 @@ class DirectedLayer(nn.Module):
     def __init__(self, dim: int, hidden: int, *, reverse: bool, residual: bool) -> None:
         super().__init__()
         self.reverse, self.residual = reverse, residual
-        # A projection to the full width would be none.
+        # A projection to the full width is left out.
         self.weights = nn.LSTM(dim, hidden, proj_size=dim if hidden > dim else 0, batch_first=True)
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_recurrent(self.weights)
 
     def forward(
         self, x: Float[Tensor, "sentence time dim"], lengths: Int[Tensor, " sentence"]
@@ -44,7 +59,9 @@ class DirectedLayer(nn.Module):
         """A state at each word; zeros after the sentence's end."""
         given = turn_around(x, lengths) if self.reverse else x
         packed = pack_padded_sequence(given, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(self.weights(packed)[0], batch_first=True, total_length=x.shape[1])
+        states, _ = pad_packed_sequence(
+            self.weights(packed)[0], batch_first=True, total_length=x.shape[1]
+        )
         states = turn_around(states, lengths) if self.reverse else states
         return states + x if self.residual else states
 
@@ -52,7 +69,7 @@ class DirectedLayer(nn.Module):
 class ElmoReader(nn.Module):
     """The two language models without their softmax; `dim` is the width of both halves together."""
 
-    def __init__(self, settings: ElmoRung) -> None:
+    def __init__(self, settings: ElmoSettings) -> None:
         super().__init__()
         self.dropout, half = settings.dropout, settings.dim // 2
         self.characters = CharacterEncoder(
@@ -76,7 +93,10 @@ class ElmoReader(nn.Module):
         words: Int[Tensor, "sentence time"],
         lengths: Int[Tensor, " sentence"],
     ) -> list[Float[Tensor, "sentence time dim"]]:
-        """Every layer, the words by themselves first. Each different word is spelled once in `letters`; `words` are its rows."""
+        """Every layer, the character vectors first.
+
+        `letters` spells each different word once; `words` are rows of it.
+        """
         x = self.characters(letters)[words]
         x = drop(x, self.dropout.embedding, training=self.training)
         layers, ahead, back = [torch.cat([x, x], dim=-1)], x, x
@@ -88,7 +108,7 @@ class ElmoReader(nn.Module):
 
 
 class _Sentences(NamedTuple):
-    """Packed rows as sentences of their own: which word stands where, and where each token of the rows went."""
+    """Packed rows as separate sentences: the words of each, and where each token went."""
 
     letters: Tensor
     words: Tensor
@@ -99,9 +119,9 @@ class _Sentences(NamedTuple):
 
 
 class ElmoEncoder(nn.Module):
-    """ELMo in the place of a sentence encoder: rows of letters in, a mixture of the layers out."""
+    """ELMo as a sentence encoder: rows of letters in, a mixture of the layers out."""
 
-    def __init__(self, settings: ElmoRung) -> None:
+    def __init__(self, settings: ElmoSettings) -> None:
         super().__init__()
         self.dim = settings.dim
         self.reader, self.mixture = ElmoReader(settings), LayerMixture(settings.layers + 1)
@@ -114,8 +134,8 @@ class ElmoEncoder(nn.Module):
         position: Int[Tensor, "row time"],
         affixes: Int[Tensor, "row time letter"] | None = None,
     ) -> Float[Tensor, "row time dim"]:
-        """A vector for each token, zeros where a row is filled; `affixes` are the letters of each token's word."""
-        assert affixes is not None, "whoever makes the rows spells their words"
+        """A vector for each token, zeros in padding; `affixes` are the letters of each word."""
+        assert affixes is not None, "rows of this encoder come with the letters of their words"
         found = self.mixture.gain.new_zeros(*tokens.shape, self.dim)
         if not bool((segment != 0).any()):
             return found
@@ -127,7 +147,7 @@ class ElmoEncoder(nn.Module):
 
 
 def unpack(tokens: Tensor, segment: Tensor, position: Tensor, letters: Tensor) -> _Sentences:
-    """Sentences of rows, each between <s> (unless it has one) and </s>, as the language models read them."""
+    """Sentences of rows, each between <s> (unless it has one) and </s>."""
     real = segment != 0
     starts = real & (position == 0)
     number = starts.flatten().cumsum(0).view_as(segment)[real] - 1
@@ -144,12 +164,18 @@ def unpack(tokens: Tensor, segment: Tensor, position: Tensor, letters: Tensor) -
 
 
 class BidirectionalLanguageModel(nn.Module):
-    """The encoder and the softmax both directions share; its mixture learns nothing here, tasks will learn theirs."""
+    """The encoder and the softmax that both directions share.
+
+    The mixture of layers is not trained here: each task learns its own.
+    """
 
     def __init__(self, encoder: ElmoEncoder, output: nn.Linear) -> None:
         super().__init__()
         self.encoder, self.output = encoder, output
         encoder.mixture.requires_grad_(False)  # noqa: FBT003 - torch's own
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.output, normal_by_width)
 
     def forward(
         self,
@@ -157,15 +183,18 @@ class BidirectionalLanguageModel(nn.Module):
         words: Int[Tensor, "sentence time"],
         lengths: Int[Tensor, " sentence"],
     ) -> tuple[Float[Tensor, "sentence time half"], Float[Tensor, "sentence time half"]]:
-        """At each word of <s> … </s> what predicts the next word, and what predicts the word before."""
+        """For each word of <s> … </s>: states that predict the next word and the word before."""
         ahead, back = self.encoder.reader(letters, words, lengths)[-1].chunk(2, dim=-1)
         return ahead, back
 
 
 def build_bidirectional(
-    settings: ElmoRung, *, vocabulary_size: int, generator: torch.Generator | None
+    settings: ElmoSettings, *, vocabulary_size: int, generator: torch.Generator | None
 ) -> BidirectionalLanguageModel:
-    """A freshly initialised model over a vocabulary; no generator: its weights hold nothing yet."""
+    """A new model over a vocabulary.
+
+    Without a generator weights are not initialised: they will be loaded.
+    """
     with Unfilled():
         output = nn.Linear(settings.dim // 2, vocabulary_size)
         model = BidirectionalLanguageModel(ElmoEncoder(settings), output)

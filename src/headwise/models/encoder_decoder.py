@@ -1,15 +1,18 @@
-"""The Transformer of *Attention Is All You Need*: an encoder reads the source, a decoder writes the target.
+"""The Transformer: an encoder reads the source, a decoder writes the target.
 
-    memory = encoder(source)                               every layer: self-attention, feed-forward
-    hidden = decoder(target so far, memory)                every layer: self-, cross-attention, feed-forward
+    memory = encoder(source)                   every layer: self-attention, feed-forward
+    hidden = decoder(target so far, memory)    every layer: self-, cross-attention, feed-forward
     P(next token) = softmax(hidden · output_weightᵀ + bias)
 
-Vaswani et al. 2017, figure 1. A batch is rows of packed sentence pairs: segment numbers keep pairs apart in
-self- and cross-attention, positions restart with each sentence, and a plain padded batch is the case of one segment
-per row. `forward` stops at the hidden states: the loss multiplies them with the output weight piece by piece, so that a
-[token, vocabulary] table of logits need not exist.
+Vaswani et al. 2017, *Attention Is All You Need*, figure 1.
 
-Tested against: transformers' Marian (norm after) and Pegasus (norm before) with copied weights, gradients included.
+A batch is rows of packed sentence pairs. Segment numbers keep pairs apart in self- and
+cross-attention, positions restart with each sentence, and a plain padded batch is the case of one
+segment per row. `forward` stops at the hidden states: the loss multiplies them with the output
+weight piece by piece, so that a [token, vocabulary] table of logits need not exist.
+
+Tested against: transformers' Marian (norm after) and Pegasus (norm before) with copied weights,
+gradients included.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +28,7 @@ from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
+from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.models.translation_model import TranslationModel
 
 
@@ -54,8 +58,13 @@ class EncoderDecoder(TranslationModel):
         self.encoder_norm = encoder_norm
         self.decoder_norm = decoder_norm
         self.output = output
+        self.is_causal = all(block.is_causal for block in decoder)
+        """Whether the decoder writes from left to right; its blocks declare it."""
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
-        """Whether a norm must know which tokens are filling."""
+        """Whether a norm must know which tokens are padding."""
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.output, normal_by_width)
 
     def forward(
         self,
@@ -67,11 +76,15 @@ class EncoderDecoder(TranslationModel):
         source_position: Int[Tensor, "row source"],
         target_position: Int[Tensor, "row target"],
     ) -> Float[Tensor, "row target dim"]:
-        """Hidden states that predict each target token from the ones before it (teacher forcing)."""
+        """Hidden states that predict each target token (teacher forcing).
+
+        A causal decoder predicts a token from the ones before it; any other sees the whole target.
+        """
         memory = self.encode(source, segment=source_segment, position=source_position)
         length = target_input.shape[1]
         x = self.target_embedding(target_input, target_position, length=length)
-        mask = (causal() & segments(target_segment, target_segment)).ignoring_blind()
+        own = segments(target_segment, target_segment)
+        mask = (causal() & own if self.is_causal else own).ignoring_blind()
         cross_mask = segments(target_segment, source_segment).ignoring_blind()
         if len(self.decoder) > 0:
             mask = self.decoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
@@ -79,7 +92,9 @@ class EncoderDecoder(TranslationModel):
             cross_mask = cross_kernel.prepare(cross_mask, length, source.shape[1], x.device)
         real = target_segment != 0 if self.looks_over_tokens else None
         for block in self.decoder:
-            x = block(x, memory, mask=mask, cross_mask=cross_mask, position=target_position, real=real)
+            x = block(
+                x, memory, mask=mask, cross_mask=cross_mask, position=target_position, real=real
+            )
         return apply_norm(self.decoder_norm, x, real)
 
     def encode(
@@ -104,7 +119,8 @@ class EncoderDecoder(TranslationModel):
         self, source: Int[Tensor, "row source"], target_input: Int[Tensor, "row target"]
     ) -> Mapping[str, Float[Tensor, "row head query key"]]:
         source_position, target_position = (
-            torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens) for tokens in (source, target_input)
+            torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
+            for tokens in (source, target_input)
         )
         with tap_attention(self.attention_layers()) as maps:
             self(
@@ -118,7 +134,7 @@ class EncoderDecoder(TranslationModel):
         return maps
 
     def attention_layers(self) -> dict[str, MultiHeadAttention]:
-        """Every attention of the model by a name for people: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross`."""
+        """Every attention by name: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross`."""
         layers: dict[str, MultiHeadAttention] = {}
         for number, block in enumerate(self.encoder):
             layers[f"encoder.{number}.self"] = block.self_attention

@@ -1,13 +1,16 @@
-"""Huffman codes: frequent words get short paths in a binary tree, so that a softmax over V words costs about log2 V decisions.
+"""Huffman codes for a hierarchical softmax: about log2 V decisions instead of V for each word.
 
-Join the two least frequent subtrees until one is left; a word's code is the turns on its path from the root, and each inner
-node is a yes/no question with a vector of its own. The product of the answers along a path is the word's probability, and over
-all words these sum to 1, because the two answers of every question do.
+Join the two least frequent subtrees until one is left. A word's code is the turns on its path from
+the root, so frequent words get short paths. Each inner node is a yes/no question with a vector of
+its own. The product of the answers along a path is the word's probability. Over all words these
+probabilities sum to 1, because the two answers of every question do.
 
     P(word | h) = Π over nodes n on the path  σ(±h·v_n),      + where the code is 0, - where it is 1
 
-Huffman (1952); Morin & Bengio (2005), Mikolov et al. (2013, "Distributed representations", section 2.1).
-Tested against: the textbook case worked by hand, Kraft's equality, Σ count·length no larger than any other tree's.
+Huffman (1952); Morin & Bengio (2005), Mikolov et al. (2013, "Distributed representations", section
+2.1).
+Tested against: the textbook case worked by hand, Kraft's equality, Σ count·length no larger than
+any other tree's.
 """
 
 import heapq
@@ -22,13 +25,13 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class HuffmanPaths:
-    """For each word the inner nodes on its path, root first; shorter paths are filled up with node 0 at weight 0."""
+    """The inner nodes on each word's path, root first; padding is node 0 of weight 0."""
 
     nodes: Int[Tensor, "vocab depth"]
     targets: Float[Tensor, "vocab depth"]
-    """1 where the code is 0: the question answered with yes."""
+    """1 where the code is 0."""
     weights: Float[Tensor, "vocab depth"]
-    """1 on the path, 0 in the filling."""
+    """1 on the path, 0 in the padding."""
 
     @property
     def num_nodes(self) -> int:

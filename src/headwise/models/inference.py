@@ -1,15 +1,15 @@
-"""A trained model in the form it is used in: the same structure, its linear layers exchanged for ones made to be used only.
+"""Forms for inference: a trained model whose linear layers are replaced by faster ones.
 
-    form      products                                                        results
-    plain     the modules as they were trained                                the reference
-    packed    fp32, weights laid out for the processor                        equal up to the rounding of sums
-    fp16      weights in fp16; products and sums fp32                         within 1e-4 of each product
-    bf16      weights and operands in bf16, sums fp32; the rest fp32          within 3e-3
-    int8      8-bit integers, exact sums; the rest fp32                       within 1e-2
+    form      products                                              results
+    plain     the modules as they were trained                      the reference
+    packed    fp32, weights laid out for the processor              equal up to the rounding of sums
+    fp16      weights in fp16; products and sums fp32               within 1e-4 of each product
+    bf16      weights and operands in bf16, sums fp32; rest fp32    within 3e-3
+    int8      8-bit integers, exact sums; the rest fp32             within 1e-2
 
-`exchange` builds a second tree of modules around the same embeddings and norms; the model it is given stays as it is and can
-go on training. What was chosen, and why something faster was not, is said in `Form`; what each costs in BLEU and gains in speed, in
-docs/experiments.md.
+`exchange` builds a second tree of modules around the same embeddings and norms; the original model
+is not changed and can go on training. `InferenceForm` says which form was chosen and why a faster
+one was not. docs/experiments has what each form costs in BLEU and gains in speed.
 
 Tested against: the plain model, for each form, layer by layer and through searches.
 """
@@ -23,11 +23,11 @@ import torch
 from torch import Tensor, nn
 
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.blocks.half_linear import HalfLinear
-from headwise.blocks.int8_linear import FbgemmLinear, IntegerLinear
-from headwise.blocks.joint_attention import JointAttention
-from headwise.blocks.packed_linear import PackedLinear
-from headwise.blocks.trial import MakeLinear, refusal_of
+from headwise.blocks.inference.half_linear import HalfLinear
+from headwise.blocks.inference.int8_linear import FbgemmLinear, IntegerLinear
+from headwise.blocks.inference.joint_attention import JointAttention
+from headwise.blocks.inference.operator_probe import MakeLinear, refusal_of
+from headwise.blocks.inference.packed_linear import PackedLinear
 from headwise.errors import UsageError
 from headwise.language import say
 from headwise.models.translation_model import TranslationModel
@@ -38,17 +38,17 @@ FormName = Literal["plain", "packed", "fp16", "bf16", "int8"]
 
 
 @dataclass(frozen=True)
-class Form:
-    """In what form a model computes."""
+class InferenceForm:
+    """How the linear layers of a model compute."""
 
     name: FormName
     make_linear: MakeLinear | None = None
     remark: str | None = None
-    """Why it is not a faster one."""
+    """Why a faster form could not be used."""
 
     @property
     def label(self) -> str:
-        """In words, for people."""
+        """Its name as text."""
         match self.name:
             case "plain":
                 return say("as trained", "与训练时相同")
@@ -58,8 +58,11 @@ class Form:
                 return name
 
 
-_PACKED, _PACKED_BF16 = (partial(PackedLinear, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
-# For each precision the form it leads to and the layers that offer it, fastest first: name, maker, error allowed in a trial.
+_PACKED, _PACKED_BF16 = (
+    partial(PackedLinear, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)
+)
+# For each precision the form it leads to and the layers that offer it, fastest first: name, maker,
+# error allowed in a trial.
 _OFFERS: dict[Precision, tuple[FormName, tuple[tuple[str, MakeLinear, float], ...]]] = {
     "fp32": ("packed", (("oneDNN", _PACKED, 1e-4),)),
     "fp16": ("fp16", (("fbgemm", HalfLinear, 0.03),)),
@@ -68,8 +71,8 @@ _OFFERS: dict[Precision, tuple[FormName, tuple[tuple[str, MakeLinear, float], ..
 }
 
 
-def choose_form(precision: Precision, device: torch.device) -> Form:
-    """The fastest form that keeps what `precision` promises; `auto` promises the results of fp32."""
+def choose_form(precision: Precision, device: torch.device) -> InferenceForm:
+    """The fastest form of this precision; `auto` gives the results of fp32."""
     if device.type != "cpu":
         return _choose_on_accelerator(precision, device)
     wanted: Precision = "fp32" if precision == "auto" else precision
@@ -78,12 +81,15 @@ def choose_form(precision: Precision, device: torch.device) -> Form:
     for library, make, tolerance in offers:
         reason = _refusal(make, tolerance)
         if reason is None:
-            return Form(name, make, remark="; ".join(refusals) or None)
+            return InferenceForm(name, make, remark="; ".join(refusals) or None)
         refusals.append(
-            say(f"slower: {library} cannot be used here ({reason})", f"较慢：此处无法使用 {library}（{reason}）")
+            say(
+                f"slower: {library} cannot be used here ({reason})",
+                f"较慢：此处无法使用 {library}（{reason}）",
+            )
         )
     if wanted == "fp32":
-        return Form("plain", remark="; ".join(refusals))
+        return InferenceForm("plain", remark="; ".join(refusals))
     raise UsageError(
         f"{precision} cannot be computed here ({'; '.join(refusals)}); use --precision fp32",
         f"此处无法以 {precision} 计算（{'；'.join(refusals)}）；请用 --precision fp32",
@@ -93,17 +99,22 @@ def choose_form(precision: Precision, device: torch.device) -> Form:
 _refusal = cache(lambda make, tolerance: refusal_of(make, tolerance=tolerance))
 
 
-def _choose_on_accelerator(precision: Precision, device: torch.device) -> Form:
+def _choose_on_accelerator(precision: Precision, device: torch.device) -> InferenceForm:
     if precision in ("int8", "fp16"):
         raise UsageError(
-            f"{precision} is computed on a CPU only, and the device is {device.type}; use --precision bf16, or --device cpu",
-            f"{precision} 只在 CPU 上计算，而设备是 {device.type}；请用 --precision bf16 或 --device cpu",
+            f"{precision} is computed on a CPU only, and the device is {device.type}; use "
+            "--precision bf16, or --device cpu",
+            f"{precision} 只在 CPU 上计算，而设备是 {device.type}；"
+            "请用 --precision bf16 或 --device cpu",
         )
-    return Form("bf16" if precision == "bf16" else "plain")
+    return InferenceForm("bf16" if precision == "bf16" else "plain")
 
 
-def exchange(model: Model, form: Form) -> Model:
-    """The model in this form, for inference only; `model` itself is not touched, and shares its embeddings and norms."""
+def exchange(model: Model, form: InferenceForm) -> Model:
+    """The model in this form, for inference only.
+
+    `model` itself is not changed; embeddings and norms are shared with it.
+    """
     if form.name == "plain":
         return model
     if form.make_linear is None:
@@ -120,14 +131,18 @@ def _exchange_linears(module: nn.Module, make_linear: MakeLinear) -> None:
             setattr(module, name, JointAttention(child, make_linear))
         elif isinstance(child, nn.Linear):
             is_output = isinstance(module, TranslationModel)
-            made = OutputLayer(child, make_linear) if is_output else make_linear(child.weight, child.bias)
+            made = (
+                OutputLayer(child, make_linear)
+                if is_output
+                else make_linear(child.weight, child.bias)
+            )
             setattr(module, name, made)
         else:
             _exchange_linears(child, make_linear)
 
 
 class OutputLayer(nn.Module):
-    """The exchanged output layer. It keeps the trained weight, which it usually shares with the embedding, for who asks."""
+    """An output layer for inference, which also keeps the trained weight for others to read."""
 
     def __init__(self, trained: nn.Linear, make_linear: MakeLinear) -> None:
         super().__init__()

@@ -1,10 +1,12 @@
-"""Labels from vectors: one linear layer on a sentence encoder, for each word (N → N) or for the whole text (N → 1).
+"""Labels from vectors: one linear layer on a sentence encoder, per word or per text.
 
-    N → N    logits_t = W x_t + b
-    N → 1    logits   = W pool(x) + b        pool: the mean over the text's tokens, or the vector of its first token, <s> (BERT's [CLS])
+    one label per word    logits_t = W x_t + b
+    one label per text    logits   = W pool(x) + b     pool: the mean over the text's tokens, or its
+                                                       first token, <s> (BERT's [CLS])
 
-In a packed row the pooled vector stands at every token of its text, so that both shapes give logits of one form and a target at
-the first token asks for the text's label. Tested against: the mean of a text read alone; packed rows = texts one by one.
+In a packed row the pooled vector is repeated at every token of its text. Both cases then give
+logits of one shape, and a target at the first token asks for the text's label.
+Tested against: the mean of a text read alone; packed rows = texts one by one.
 """
 
 from typing import Literal
@@ -14,22 +16,38 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
-from headwise.blocks.initialization import Unfilled, initialize
+from headwise.initialization import (
+    InitialWeights,
+    Unfilled,
+    initial_linear,
+    initialize,
+    normal_by_width,
+)
 from headwise.models.elmo import ElmoEncoder
-from headwise.models.sentence_encoder import ElmoRung, RungSettings, SentenceEncoder, build_sentence_encoder
+from headwise.models.sentence_encoder import (
+    ElmoSettings,
+    SentenceEncoder,
+    SentenceEncoderSettings,
+    build_sentence_encoder,
+)
 
 Pooling = Literal["mean", "first", "none"]
-"""none: every word has a label of its own."""
+"""none: every word has its own label."""
 Encoder = SentenceEncoder | ElmoEncoder
 
 
-class Labeller(nn.Module):
-    """An encoder and the layer that names a class; `dropout_rate` is that of the vectors the layer reads."""
+class LabelModel(nn.Module):
+    """An encoder and the layer that predicts classes; `dropout_rate` acts between them."""
 
-    def __init__(self, encoder: Encoder, output: nn.Linear, *, pooling: Pooling, dropout_rate: float) -> None:
+    def __init__(
+        self, encoder: Encoder, output: nn.Linear, *, pooling: Pooling, dropout_rate: float
+    ) -> None:
         super().__init__()
         self.encoder, self.output = encoder, output
         self.pooling, self.dropout_rate = pooling, dropout_rate
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.output, normal_by_width)
 
     def forward(
         self,
@@ -49,7 +67,7 @@ class Labeller(nn.Module):
 def mean_of_segments(
     x: Float[Tensor, "row time dim"], segment: Int[Tensor, "row time"]
 ) -> Float[Tensor, "row time dim"]:
-    """At every token the mean over its sentence: sums by number, then looked up again; linear in the row's length."""
+    """At every token the mean over its sentence, in time linear in the row's length."""
     index = segment[..., None].expand_as(x)
     num_segments = segment.shape[1] + 1
     sums = x.new_zeros(x.shape[0], num_segments, x.shape[2]).scatter_add(1, index, x)
@@ -58,26 +76,26 @@ def mean_of_segments(
     return (sums / counts.clamp(min=1)[..., None]).gather(1, index)
 
 
-def build_encoder(settings: RungSettings, *, vocabulary_size: int) -> Encoder:
+def build_encoder(settings: SentenceEncoderSettings, *, vocabulary_size: int) -> Encoder:
     """The encoder a recipe names, not initialised."""
-    if isinstance(settings, ElmoRung):
+    if isinstance(settings, ElmoSettings):
         return ElmoEncoder(settings)
     return build_sentence_encoder(settings, vocabulary_size=vocabulary_size)
 
 
 def build_labeller(
-    settings: RungSettings,
+    settings: SentenceEncoderSettings,
     *,
     vocabulary_size: int,
     num_classes: int,
     pooling: Pooling,
     generator: torch.Generator | None,
-) -> Labeller:
-    """A freshly initialised labeller. No generator: weights will be loaded, and are not filled before."""
+) -> LabelModel:
+    """A new labeller. Without a generator weights are not initialised: they will be loaded."""
     with Unfilled():
         encoder = build_encoder(settings, vocabulary_size=vocabulary_size)
         output = nn.Linear(settings.dim, num_classes)
-    model = Labeller(encoder, output, pooling=pooling, dropout_rate=settings.dropout.residual)
+    model = LabelModel(encoder, output, pooling=pooling, dropout_rate=settings.dropout.residual)
     if generator is not None:
         initialize(model, generator)
     return model

@@ -1,10 +1,11 @@
-"""An encoder that guesses hidden words from both sides: what it must know for that serves other tasks (BERT, Devlin et al. 2019).
+"""A masked language model (BERT): an encoder that predicts masked tokens from both sides.
 
-    hidden = norm(gelu(narrow · x_place))         only the places asked for
+    hidden = norm(gelu(narrow · x_position))      only at the positions that are asked for
     P(word) = softmax(E hidden + b)               E: the embedding itself
-    P(next) = softmax(output tanh(narrow x_<s>))  of two sentences read as one: does the second follow the first?
+    P(next) = softmax(output tanh(narrow x_<s>))  for pairs: does the second sentence follow?
 
-Tested: it learns to fill in; the encoder's weights are what a labeller starts from.
+Devlin et al. 2019. What the encoder learns for this task serves other tasks.
+Tested: it learns to predict masked tokens; the encoder's weights are what a labeller starts from.
 """
 
 from typing import NamedTuple
@@ -14,19 +15,34 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.blocks.initialization import Unfilled, initialize
 from headwise.blocks.normalization import LayerNorm
-from headwise.models.sentence_encoder import EncoderRung, SentenceEncoder, build_sentence_encoder
+from headwise.initialization import (
+    InitialWeights,
+    Unfilled,
+    initial_linear,
+    initialize,
+    xavier,
+    zeros,
+)
+from headwise.models.sentence_encoder import (
+    SentenceEncoder,
+    TransformerEncoderSettings,
+    build_sentence_encoder,
+)
 
 
 class GuessingHead(nn.Module):
-    """From the vector of a place to one that is compared with the words'."""
+    """From the vector of a position to one that is compared with the words'."""
 
     def __init__(self, dim: int, vocabulary_size: int) -> None:
         super().__init__()
         self.narrow = nn.Linear(dim, dim)
         self.norm = LayerNorm(dim)
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
+
+    def initial_weights(self) -> InitialWeights:
+        yield from initial_linear(self.narrow, xavier())
+        yield self.bias, zeros
 
     def forward(self, x: Float[Tensor, "place dim"]) -> Float[Tensor, "place dim"]:
         return self.norm(F.gelu(self.narrow(x)))
@@ -40,12 +56,19 @@ class FollowingHead(nn.Module):
         self.narrow = nn.Linear(dim, dim)
         self.output = nn.Linear(dim, 2)
 
+    def initial_weights(self) -> InitialWeights:
+        yield from initial_linear(self.narrow, xavier())
+        yield from initial_linear(self.output, xavier())
+
     def forward(self, x: Float[Tensor, "row time dim"]) -> Float[Tensor, "row time kind"]:
         return self.output(torch.tanh(self.narrow(x)))
 
 
 class Guesses(NamedTuple):
-    """What is compared with the words' vectors, for each place asked for; and for pairs of sentences the two logits at every token."""
+    """Vectors to compare with the words', at the positions asked for.
+
+    For pairs of sentences also the two logits at every token.
+    """
 
     hidden: Float[Tensor, "place dim"]
     following: Float[Tensor, "row time kind"] | None
@@ -54,7 +77,9 @@ class Guesses(NamedTuple):
 class MaskedLanguageModel(nn.Module):
     """An encoder and its heads; the words' vectors are the embedding's."""
 
-    def __init__(self, encoder: SentenceEncoder, head: GuessingHead, following: FollowingHead | None) -> None:
+    def __init__(
+        self, encoder: SentenceEncoder, head: GuessingHead, following: FollowingHead | None
+    ) -> None:
         super().__init__()
         self.encoder, self.head, self.following = encoder, head, following
 
@@ -76,9 +101,16 @@ class MaskedLanguageModel(nn.Module):
 
 
 def build_masked_language_model(
-    settings: EncoderRung, *, vocabulary_size: int, has_pairs: bool, generator: torch.Generator | None
+    settings: TransformerEncoderSettings,
+    *,
+    vocabulary_size: int,
+    has_pairs: bool,
+    generator: torch.Generator | None,
 ) -> MaskedLanguageModel:
-    """A freshly initialised model; `has_pairs`: it also judges pairs of sentences. No generator: nothing is filled."""
+    """A new model; `has_pairs`: it also judges pairs of sentences.
+
+    Without a generator weights are not initialised: they will be loaded.
+    """
     with Unfilled():
         encoder = build_sentence_encoder(settings, vocabulary_size=vocabulary_size)
         following = FollowingHead(settings.dim) if has_pairs else None

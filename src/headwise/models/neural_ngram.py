@@ -1,12 +1,18 @@
-"""The neural n-gram: the n - 1 words before are looked up as vectors, laid side by side and read by one hidden layer. Words with similar
-vectors predict alike, so what was learnt of "the dog sleeps" holds for "the cat sleeps" too: what counting cannot do.
+"""The neural n-gram language model: one hidden layer over the vectors of the n - 1 words before.
 
-    x = [C(w_{t-1}); …; C(w_{t-n+1})]        y = b + U tanh(d + H x) + W x        P(w_t | …) = softmax(y)
+Words with similar vectors predict alike, so what was learned from "the dog sleeps" also holds for
+"the cat sleeps". Counting n-grams cannot do that.
 
-C, H, U, b, d are learnt together; the direct links W are optional. [U W] is one matrix over [tanh(d + H x); x], so that the loss
-sees hidden states and an output matrix like any other model's. Before the first word stand beginnings of a sentence.
+    x = [C(w_{t-1}); …; C(w_{t-n+1})]
+    y = b + U tanh(d + H x) + W x                P(w_t | …) = softmax(y)
 
-Bengio et al. 2003. Tested against: the formula in a hand-worked case, its gradient by differences, and packed rows = sentences one by one.
+C, H, U, b, d are learned together; the direct connections W are optional. [U W] is one matrix over
+[tanh(d + H x); x], so that the loss sees hidden states and an output matrix, as with any other
+model. Positions before the first word hold the beginning of a sentence.
+
+Bengio et al. 2003.
+Tested against: the formula in a hand-worked case, its gradient by differences, and packed rows =
+sentences one by one.
 """
 
 from typing import Literal
@@ -17,9 +23,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
+from headwise.initialization import InitialWeights, initial_linear, normal_by_width, xavier
 from headwise.settings import Settings
-
-BOS = 1
+from headwise.text.tokenizer import BOS
 
 
 class NeuralNgramSettings(Settings):
@@ -27,15 +33,15 @@ class NeuralNgramSettings(Settings):
 
     kind: Literal["neural_ngram"] = "neural_ngram"
     order: int = Field(default=5, ge=2, le=100)
-    """Words of an n-gram: the one predicted and those it is predicted from."""
+    """Words in an n-gram, the predicted one included."""
     dim: int = Field(default=60, ge=1, le=65536)
     """Width of a word's vector."""
     hidden: int = Field(default=100, ge=1, le=65536)
     """Width of the tanh layer."""
     direct: bool = False
-    """Links from the vectors straight to the output."""
+    """Direct connections from the vectors to the output."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Of what the output layer reads."""
+    """Dropout before the output layer."""
 
 
 class NeuralNgram(nn.Module):
@@ -50,6 +56,11 @@ class NeuralNgram(nn.Module):
         self.hidden = nn.Linear(width, settings.hidden)
         self.output = nn.Linear(settings.hidden + (width if settings.direct else 0), size)
 
+    def initial_weights(self) -> InitialWeights:
+        yield self.table.weight, normal_by_width
+        yield from initial_linear(self.hidden, xavier())
+        yield from initial_linear(self.output, normal_by_width)
+
     def forward(
         self,
         tokens: Int[Tensor, "row time"],
@@ -57,10 +68,12 @@ class NeuralNgram(nn.Module):
         segment: Int[Tensor, "row time"] | None = None,
         position: Int[Tensor, "row time"] | None = None,
     ) -> Float[Tensor, "row time dim"]:
-        """Hidden states that predict the token after each; positions restart with every sentence of a row."""
+        """Hidden states that predict the token after each; positions restart with each sentence."""
         if position is None:
             position = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
-        before = torch.stack([_earlier(tokens, position, distance) for distance in range(self.num_before)], dim=-1)
+        before = torch.stack(
+            [_earlier(tokens, position, distance) for distance in range(self.num_before)], dim=-1
+        )
         return self.combine(before)
 
     def combine(self, before: Int[Tensor, "*batch before"]) -> Float[Tensor, "*batch dim"]:
@@ -72,7 +85,7 @@ class NeuralNgram(nn.Module):
 
 
 def _earlier(tokens: Tensor, position: Tensor, distance: int) -> Tensor:
-    """The token so many places before each, or the beginning of a sentence where its sentence had not begun."""
+    """The token `distance` positions before each, or <s> if its sentence had not begun."""
     if distance == 0:
         return tokens
     shifted = nn.functional.pad(tokens, (distance, 0), value=BOS)[:, : tokens.shape[1]]

@@ -1,10 +1,11 @@
-"""Sources laid side by side in rows for the encoder: a batch of mixed lengths costs its words, not its longest sentence.
+"""Packing of sources into rows for the encoder, so that a batch costs its words and no padding.
 
-A row is as long as the longest source (rounded up). It takes the longest source left, and then the shortest ones as long as they
-fit; segment numbers and positions that restart keep sentences apart, as in training. Of 512 sources of 18 words on average and
-82 at most, padding to the longest makes 49,152 places, of which 20 % are words; rows make 10,752, of which 90 % are.
+A row is as long as the longest source (rounded up). It takes the longest source that is left, and
+then the shortest ones as long as they fit. Segment numbers and positions that restart keep
+sentences apart, as in training. For 512 sources of 18 words on average and 82 at most, padding to
+the longest makes 49,152 positions, of which 20 % are words; rows make 10,752, of which 90 % are.
 
-Tested: every token once, at its place; what the encoder makes of it equals the padded batch.
+Tested: every token once, at its position; the encoder's output equals that of the padded batch.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from itertools import chain
 
 import numpy as np
 
-EOS = 2
+from headwise.text.tokenizer import EOS
+
 STEP = 16
 """Lengths of rows are multiples of this."""
 
@@ -25,30 +27,40 @@ class PackedSources:
     lengths: np.ndarray
     row: np.ndarray
     begin: np.ndarray
-    """Row and place in it where each source begins."""
+    """The row of each source and the position where it begins."""
     segment: np.ndarray
     """Its number in the row, from 1 on."""
     num_rows: int
     row_length: int
 
-    def lay_out(self, num_rows: int, *, num_sentences: int, stride: int, nowhere: int) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens, segments, positions and destinations, [4, row, place], and the sources' lengths, 1 where there is none.
+    def lay_out(
+        self, num_rows: int, *, num_sentences: int, stride: int, nowhere: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens, segments, positions, destinations, [4, row, position], and the sources' lengths.
 
-        Token t of source s belongs to place s · stride + t of what is kept of the sources; filling belongs `nowhere`.
+        The length is 1 where there is no source. The destination of token t of source s is
+        s · stride + t; that of padding is `nowhere`.
         """
         tables = np.zeros((4, num_rows * self.row_length), dtype=np.int64)
         tables[3] = nowhere
         sentence = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        position = np.arange(len(self.tokens)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+        position = np.arange(len(self.tokens)) - np.repeat(
+            np.cumsum(self.lengths) - self.lengths, self.lengths
+        )
         place = (self.row * self.row_length + self.begin)[sentence] + position
-        tables[:, place] = self.tokens, self.segment[sentence], position, sentence * stride + position
+        tables[:, place] = (
+            self.tokens,
+            self.segment[sentence],
+            position,
+            sentence * stride + position,
+        )
         lengths = np.ones(num_sentences, dtype=np.int64)
         lengths[: len(self.lengths)] = self.lengths
         return tables.reshape(4, num_rows, self.row_length), lengths
 
 
 def pack_sources(sources: Sequence[Sequence[int]], *, limit: int) -> PackedSources:
-    """Sources without their end, none longer than `limit` with it; rows are no longer than that either."""
+    """Pack sources, which come without their end; rows have at most `limit` tokens."""
     sizes = [len(source) + 1 for source in sources]
     row_length = min(limit, -(-max(sizes) // STEP) * STEP)
     order = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
@@ -65,6 +77,10 @@ def pack_sources(sources: Sequence[Sequence[int]], *, limit: int) -> PackedSourc
             last -= 1
         num_rows += 1
     lengths = np.array(sizes)
-    words = np.fromiter(chain.from_iterable(sources), dtype=np.int64, count=int(lengths.sum()) - len(lengths))
+    words = np.fromiter(
+        chain.from_iterable(sources), dtype=np.int64, count=int(lengths.sum()) - len(lengths)
+    )
     tokens = np.insert(words, np.cumsum(lengths - 1), EOS)
-    return PackedSources(tokens, lengths, np.array(row), np.array(begin), np.array(segment), num_rows, row_length)
+    return PackedSources(
+        tokens, lengths, np.array(row), np.array(begin), np.array(segment), num_rows, row_length
+    )

@@ -1,15 +1,18 @@
-"""Words to vectors, rungs of one ladder: a word alone, a word with its neighbours, a word in its whole sentence.
+"""Sentence encoders: a vector for each word, alone, in a window, or in its whole sentence.
 
-    x = √dim · E[word] (+ letters, pairs)                   the look-up every rung begins with (token_features.py)
-    word       x                                            two "saw" are the same vector
-    window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))      a fully connected net over 2n + 1 words (neighbours.py)
-    recurrent  a state carried from both ends of it         any distance, word after word (sentence_reader.py)
-    encoder    blocks of self-attention                     any kernel, any positions, any norm
+    x = √dim · E[word] (+ letters, pairs)               the look-up of all kinds (token_features.py)
+    word       x                                        two "saw" are the same vector
+    window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))  a window of 2n + 1 words (window_encoder.py)
+    recurrent  a state carried from both ends           any distance, step by step
+                                                        (sentence_reader.py)
+    encoder    blocks of self-attention                 any kernel, any positions, any norm
 
-Of two sentences read as one (`<s> A <s> B`), `halves` tells each token in which of them it stands (BERT's segment embeddings).
-A rung never looks over the end of its sentence, though rows hold several (`segment`). The encoder's is that of BERT (Devlin et al.
-2019) and of the translator; what is learnt on top of it is in labeller.py and masked_language_model.py.
-Tested against: one word = the same everywhere; a window sees its neighbours and no further; packed rows = sentences one by one.
+For two sentences read as one (`<s> A <s> B`), `halves` tells each token which of them it is in
+(BERT's segment embeddings). No kind looks over the end of its sentence, though rows hold several
+(`segment`). The encoder is that of BERT (Devlin et al. 2019) and of the translator; labeller.py and
+masked_language_model.py have the layers on top of it.
+Tested against: one word = the same everywhere; a window sees its neighbours and no further; packed
+rows = sentences one by one.
 """
 
 from collections.abc import Sequence
@@ -21,16 +24,21 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from headwise.attention.choices import AttentionSettings, Fused, build_attention, share_between_layers
+from headwise.attention.choices import (
+    DEFAULT_ATTENTION,
+    AttentionSettings,
+    build_attention,
+    share_between_layers,
+)
 from headwise.attention.masks import segments
 from headwise.attention.shapes import check_heads
 from headwise.blocks.choices import (
+    DEFAULT_FEED_FORWARD,
+    DEFAULT_NORM,
     DropoutSettings,
     FeedForwardSettings,
-    Layer,
     NormSettings,
     Rate,
-    Relu,
     build_feed_forward,
     build_norm,
 )
@@ -41,42 +49,49 @@ from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.blocks.recurrent_cells import CellKind
 from headwise.blocks.residual import Residual
 from headwise.errors import SettingsError
-from headwise.models.neighbours import Neighbours
 from headwise.models.sentence_reader import SentenceReader, build_sentence_reader
 from headwise.models.token_features import HalfEmbedding, LetterEmbedding, PairEmbedding
-from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
+from headwise.models.window_encoder import Neighbours
+from headwise.positions.choices import (
+    DEFAULT_POSITION,
+    PositionSettings,
+    build_positions,
+    build_relations,
+    check_relation,
+)
 from headwise.settings import Settings
-
-UNKNOWN = 3
+from headwise.text.tokenizer import UNKNOWN
 
 
 class _Words(Settings):
     dim: int = Field(default=128, ge=2, le=65536, multiple_of=2)
     """Width of every layer."""
     letters: int = Field(default=0, ge=0, le=10_000_000)
-    """Rows for what a word's letters tell; 0: the word alone."""
+    """Rows for letter features; 0: the word alone."""
     spelling: Literal["affixes", "runs"] = "affixes"
-    """What is read of the letters: endings, beginnings and shape, or every run of three to six letters."""
+    """Letter features: endings, beginnings and shape, or every run of three to six letters."""
     pairs: int = Field(default=0, ge=0, le=10_000_000)
-    """Rows for what two neighbouring words say together; 0: none."""
+    """Rows for pairs of neighbouring words; 0: none."""
     word_dropout: Rate = 0.0
-    """Share of the words that are shown as unknown while training, so that the rest of the sentence and the letters are used."""
+    """Share of the words replaced by the unknown word in training, so that context and letters are
+    used."""
     letter_dropout: Rate = 0.0
-    """Share of the words whose letters are not looked at while training."""
+    """Share of the words whose letters are left out in training."""
     dropout: DropoutSettings = DropoutSettings()
     pooling: Literal["mean", "first"] = "mean"
-    """What stands for a text that gets one label: the mean over its tokens, or its first token, <s>."""
+    """The vector of a text that gets one label: the mean over its tokens, or its first one, <s>."""
     start_from: Path | None = None
-    """A bundle whose encoder this one starts with: the same text and model settings are needed; its tokenizer is used."""
+    """A bundle whose encoder and tokenizer this one starts with; it needs the same text and model
+    settings."""
 
 
-class WordRung(_Words):
+class WordEncoderSettings(_Words):
     """One word at a time."""
 
     kind: Literal["word"] = "word"
 
 
-class WindowRung(_Words):
+class WindowEncoderSettings(_Words):
     """A word and its neighbours, fully connected."""
 
     kind: Literal["window"] = "window"
@@ -86,42 +101,43 @@ class WindowRung(_Words):
     """Width of the hidden layer."""
 
 
-class RecurrentRung(_Words):
+class RecurrentEncoderSettings(_Words):
     """A state that has read up to the word, and one that has read back to it."""
 
     kind: Literal["recurrent"] = "recurrent"
     cell: CellKind = "lstm"
     """What carries the state from word to word."""
     layers: int = Field(default=2, ge=1, le=64)
-    """Layers on each other."""
+    """Number of layers."""
     bidirectional: bool = True
     """Read from both ends, with half of `dim` each."""
 
 
-class EncoderRung(_Words):
+class TransformerEncoderSettings(_Words):
     """Self-attention over the whole sentence."""
 
     kind: Literal["encoder"] = "encoder"
     layers: int = Field(default=2, ge=0, le=256)
-    """How many blocks stand on each other; 0: the embeddings alone."""
+    """Number of blocks; 0: the embeddings alone."""
     heads: int = Field(default=4, ge=1, le=256)
     """Attention heads in each block; must divide dim."""
-    attention: AttentionSettings = Fused()
+    attention: AttentionSettings = DEFAULT_ATTENTION
     """How a head attends."""
-    position: PositionSettings = Sinusoidal()
-    norm: NormSettings = Layer()
-    feed_forward: FeedForwardSettings = Relu()
+    position: PositionSettings = DEFAULT_POSITION
+    norm: NormSettings = DEFAULT_NORM
+    feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
     halves: bool = False
-    """Add a vector that says whether a token stands in the first or the second sentence of a pair."""
+    """Add a vector for the first or the second sentence of a pair."""
 
     @model_validator(mode="after")
-    def _check_heads(self) -> "EncoderRung":
+    def _check_heads(self) -> "TransformerEncoderSettings":
         check_heads(self.dim, self.heads)
         return self
 
 
-class ElmoRung(_Words):
-    """Two language models, one from each side, over words read letter by letter (elmo.py); `dim` is the width of both together."""
+class ElmoSettings(_Words):
+    """Two language models, one per direction, over characters (elmo.py); `dim` is the width of
+    both together."""
 
     kind: Literal["elmo"] = "elmo"
     layers: int = Field(default=2, ge=1, le=16)
@@ -133,28 +149,38 @@ class ElmoRung(_Words):
     filters: tuple[Annotated[int, Field(ge=1, le=8192)], ...] = Field(
         default=(32, 32, 64, 128), min_length=1, max_length=12
     )
-    """How many filters look at 1, 2, 3 … letters."""
+    """Number of filters over 1, 2, 3 … letters."""
     highways: int = Field(default=2, ge=0, le=8)
     """Gated layers between the filters and the word's vector."""
 
     @model_validator(mode="after")
-    def _check_widths(self) -> "ElmoRung":
+    def _check_widths(self) -> "ElmoSettings":
         if self.hidden < self.dim // 2:
             raise SettingsError(
-                f"hidden={self.hidden} is narrower than dim/2={self.dim // 2}, to which it is projected; set hidden={self.dim // 2} or more",
-                f"hidden={self.hidden} 小于其投影宽度 dim/2={self.dim // 2}；请设 hidden={self.dim // 2} 或更大",
+                f"hidden={self.hidden} is narrower than dim/2={self.dim // 2}, to which it is "
+                f"projected; set hidden={self.dim // 2} or more",
+                f"hidden={self.hidden} 小于其投影宽度 dim/2={self.dim // 2}；"
+                f"请设 hidden={self.dim // 2} 或更大",
             )
         if self.letters > 0 or self.word_dropout > 0 or self.pairs > 0:
             name = "letters" if self.letters > 0 else "pairs" if self.pairs > 0 else "word_dropout"
             raise SettingsError(
-                f"{name} is set, but kind=elmo reads every word by its letters already and has no unknown words; leave {name} at 0",
+                f"{name} is set, but kind=elmo reads every word by its letters already and has no "
+                f"unknown words; leave {name} at 0",
                 f"设置了 {name}，但 kind=elmo 已按字母读取每个词，没有未知词；请将 {name} 保持为 0",
             )
         return self
 
 
-TokenRung = WordRung | WindowRung | RecurrentRung | EncoderRung
-RungSettings = Annotated[TokenRung | ElmoRung, Field(discriminator="kind")]
+TokenEncoderSettings = (
+    WordEncoderSettings
+    | WindowEncoderSettings
+    | RecurrentEncoderSettings
+    | TransformerEncoderSettings
+)
+SentenceEncoderSettings = Annotated[
+    TokenEncoderSettings | ElmoSettings, Field(discriminator="kind")
+]
 
 
 class SentenceEncoder(nn.Module):
@@ -192,14 +218,16 @@ class SentenceEncoder(nn.Module):
         position: Int[Tensor, "row time"],
         affixes: Int[Tensor, "row time affix"] | None = None,
     ) -> Float[Tensor, "row time dim"]:
-        """A vector for each token; segments number the sentences of a row from 1, 0 is filling."""
+        """A vector for each token; segments number the sentences of a row from 1, 0 is padding."""
         shown = tokens
         if self.training and self.word_dropout > 0:
             hidden = torch.rand(tokens.shape, device=tokens.device) < self.word_dropout
             shown = torch.where(hidden & (tokens > UNKNOWN), UNKNOWN, tokens)
         length = tokens.shape[1]
         x = self.embedding(shown, position, length=length)
-        if self.pairs is not None:  # a hidden word takes its pair along; what follows it still says what stood there
+        if (
+            self.pairs is not None
+        ):  # a dropped word also loses its pair; the pair of the next word still names it
             x = x + self.pairs(tokens, position) * (shown == tokens)[..., None]
         if self.letters is not None and affixes is not None:
             x = x + drop(self.letters(affixes), self.embedding.dropout_rate, training=self.training)
@@ -218,32 +246,43 @@ class SentenceEncoder(nn.Module):
         return apply_norm(self.norm, x, real)
 
 
-def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> SentenceEncoder:
-    """The rung a recipe names, not initialised."""
+def build_sentence_encoder(
+    settings: TokenEncoderSettings, *, vocabulary_size: int
+) -> SentenceEncoder:
+    """The encoder of these settings, not initialised."""
     positions, blocks, norm = None, list[EncoderBlock](), nn.Module()
     context: Neighbours | SentenceReader | None = None
     match settings:
-        case WordRung():
+        case WordEncoderSettings():
             norm = nn.Identity()
-        case WindowRung(reach=reach, hidden=hidden):
+        case WindowEncoderSettings(reach=reach, hidden=hidden):
             rate = settings.dropout.hidden
-            context, norm = Neighbours(settings.dim, reach=reach, hidden=hidden, dropout_rate=rate), nn.Identity()
-        case RecurrentRung(cell=cell, layers=layers, bidirectional=both):
+            context, norm = (
+                Neighbours(settings.dim, reach=reach, hidden=hidden, dropout_rate=rate),
+                nn.Identity(),
+            )
+        case RecurrentEncoderSettings(cell=cell, layers=layers, bidirectional=both):
             rate, norm = settings.dropout.hidden, nn.Identity()
             context = build_sentence_reader(
                 cell, settings.dim, num_layers=layers, bidirectional=both, dropout_rate=rate
             )
-        case EncoderRung():
+        case TransformerEncoderSettings():
             positions = build_positions(settings.position, dim=settings.dim)
             blocks = _blocks(settings)
             before = settings.norm.place == "before"
             norm = build_norm(settings.norm, dim=settings.dim) if before else nn.Identity()
     table = nn.Embedding(vocabulary_size, settings.dim)
     return SentenceEncoder(
-        embedding=TokenEmbedding(table, positions, scaled=True, dropout_rate=settings.dropout.embedding),
-        letters=LetterEmbedding(settings.letters, settings.dim, settings.letter_dropout) if settings.letters else None,
+        embedding=TokenEmbedding(
+            table, positions, scaled=True, dropout_rate=settings.dropout.embedding
+        ),
+        letters=LetterEmbedding(settings.letters, settings.dim, settings.letter_dropout)
+        if settings.letters
+        else None,
         pairs=PairEmbedding(settings.pairs, settings.dim) if settings.pairs else None,
-        halves=HalfEmbedding(settings.dim) if isinstance(settings, EncoderRung) and settings.halves else None,
+        halves=HalfEmbedding(settings.dim)
+        if isinstance(settings, TransformerEncoderSettings) and settings.halves
+        else None,
         context=context,
         blocks=blocks,
         norm=norm,
@@ -251,10 +290,16 @@ def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> Sent
     )
 
 
-def _blocks(settings: EncoderRung) -> list[EncoderBlock]:
+def _blocks(settings: TransformerEncoderSettings) -> list[EncoderBlock]:
     relations = build_relations(
-        settings.position, num_layers=settings.layers, dim=settings.dim, num_heads=settings.heads, is_causal=False
+        settings.position,
+        num_layers=settings.layers,
+        dim=settings.dim,
+        num_heads=settings.heads,
+        is_causal=False,
     )
+    for relation in relations:
+        check_relation(settings.attention, relation)
     attentions = [
         build_attention(
             settings.attention,
@@ -270,7 +315,9 @@ def _blocks(settings: EncoderRung) -> list[EncoderBlock]:
     return [
         EncoderBlock(
             attention,
-            build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
+            build_feed_forward(
+                settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
+            ),
             attention_residual=_residual(settings),
             feed_forward_residual=_residual(settings),
         )
@@ -278,6 +325,6 @@ def _blocks(settings: EncoderRung) -> list[EncoderBlock]:
     ]
 
 
-def _residual(settings: EncoderRung) -> Residual:
+def _residual(settings: TransformerEncoderSettings) -> Residual:
     norm = build_norm(settings.norm, dim=settings.dim)
     return Residual(norm, place=settings.norm.place, dropout_rate=settings.dropout.residual)

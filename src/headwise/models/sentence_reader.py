@@ -1,20 +1,23 @@
-"""A word in its sentence by recurrence: one state has read from the beginning up to the word, another from the end back to it.
+"""A bidirectional recurrent encoder: each word's vector has read the sentence from both ends.
 
-    h_t = [f→(h→_t-1, x_t) ; f←(h←_t+1, x_t)]                dim/2 numbers each, every layer reads both halves of the one below
+    h_t = [f→(h→_t-1, x_t) ; f←(h←_t+1, x_t)]     dim/2 numbers each; every layer reads both halves
+                                                  of the one below
 
-So a word knows of any other, however far, but what is far has passed through every word between. The tagger of Huang, Xu & Yu 2015 and
-Plank et al. 2016 without a CRF. Layers are those of the recurrent translator's encoder; sentences of a packed row are spread out to
-one a row and walked through side by side (spreading.py), so none begins with the state another has left.
+A word can depend on any other, however far, but what is far has passed through every word between.
+The tagger of Huang, Xu & Yu 2015 and Plank et al. 2016 without a CRF. Layers are those of the
+recurrent translator's encoder. Sentences of a packed row are unpacked to one per row and read side
+by side (unpacking.py), so none begins with the state of another.
 
-Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with the same weights; packed rows = sentences one by one.
+Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with the same weights; packed rows = sentences
+one by one.
 """
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.blocks.recurrent_cells import CellKind, RecurrentLayer
-from headwise.models.recurrent_translator import RecurrentEncoder
-from headwise.models.spreading import spread_sentences
+from headwise.models.recurrent.translator import RecurrentEncoder
+from headwise.models.unpacking import unpack_sentences
 
 
 class SentenceReader(nn.Module):
@@ -25,22 +28,27 @@ class SentenceReader(nn.Module):
         self.layers = layers
 
     def forward(
-        self, x: Float[Tensor, "row time dim"], segment: Int[Tensor, "row time"], position: Int[Tensor, "row time"]
+        self,
+        x: Float[Tensor, "row time dim"],
+        segment: Int[Tensor, "row time"],
+        position: Int[Tensor, "row time"],
     ) -> Float[Tensor, "row time dim"]:
-        """A state at each word; zeros where a row is filled."""
-        sentences = spread_sentences(segment, position)
+        """A state at each word; zeros in padding."""
+        sentences = unpack_sentences(segment, position)
         read = self.layers(sentences.lay(x), sentences.length).states
-        # Cells may run in half precision; means over long texts are taken in what was given.
+        # Cells may run in half precision; the result has the precision of the input.
         return sentences.gather_back(read).to(x.dtype)
 
 
 def build_sentence_reader(
     cell: CellKind, dim: int, *, num_layers: int, bidirectional: bool, dropout_rate: float
 ) -> SentenceReader:
-    """Not initialised; `dim` is the width of both directions together, dropout is on what goes from layer to layer."""
+    """Not initialised. `dim` is the width of both directions; dropout acts between layers."""
     width = dim // 2 if bidirectional else dim
 
     def layers() -> list[RecurrentLayer]:
         return [RecurrentLayer(cell, dim, width) for _ in range(num_layers)]
 
-    return SentenceReader(RecurrentEncoder(layers(), layers() if bidirectional else [], dropout_rate=dropout_rate))
+    return SentenceReader(
+        RecurrentEncoder(layers(), layers() if bidirectional else [], dropout_rate=dropout_rate)
+    )

@@ -1,33 +1,33 @@
-"""A stepper for each kind of model: what searches want to hold in their hands."""
+"""The steppers of a model: what a search over it needs (`decoding/stepper_search.py`)."""
 
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.flowing import FlowingDecoder
-from headwise.models.incremental import IncrementalDecoder
-from headwise.models.recurrent_stepper import RecurrentStepper
-from headwise.models.recurrent_translator import RecurrentTranslator
+from headwise.models.recurrent.stepper import RecurrentStepper
+from headwise.models.recurrent.translator import RecurrentTranslator
+from headwise.models.transformer_stepper import TransformerStepper
 from headwise.models.translation_model import TranslationModel
 
-AnyStepper = IncrementalDecoder | RecurrentStepper
+AnyStepper = TransformerStepper | RecurrentStepper
 
 
 def make_stepper(model: TranslationModel, *, attending: bool = False) -> AnyStepper:
-    """`attending`: also keep where each step looked, for the coverage penalty."""
+    """`attending`: also keep the attention of each step, for the coverage penalty."""
     match model:
-        case EncoderDecoder():
-            return IncrementalDecoder(model, attending=attending)
+        case EncoderDecoder(is_causal=True):
+            return TransformerStepper(model, attending=attending)
         case RecurrentTranslator():
             return RecurrentStepper(model, attending=attending)
         case _:
             raise AssertionError(f"no stepper for {type(model).__name__}")
 
 
-def flows(stepper: object) -> bool:
-    """Whether sentences may enter while others are under way."""
-    return isinstance(stepper, IncrementalDecoder) and stepper.flows
+class ModelSteppers:
+    """A model's steppers, made when first needed and kept: on a GPU they keep recorded steps."""
 
+    def __init__(self, model: TranslationModel) -> None:
+        self.model = model
+        self._steppers: dict[bool, AnyStepper] = {}
 
-def make_flow(stepper: object) -> FlowingDecoder | None:
-    """A flow of the same model, without any sentence yet; None where there is none."""
-    if not isinstance(stepper, IncrementalDecoder) or not stepper.flows:
-        return None
-    return FlowingDecoder(stepper.model, source_limit=stepper.source_limit)
+    def stepper(self, *, attending: bool) -> AnyStepper:
+        if attending not in self._steppers:
+            self._steppers[attending] = make_stepper(self.model, attending=attending)
+        return self._steppers[attending]

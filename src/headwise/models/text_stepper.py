@@ -1,10 +1,13 @@
-"""A language model one token at a time, for any search: what was read is kept, so that a step costs one token.
+"""Language models as steppers: one token at a time, for any search.
 
-    Transformer: keys and values of every layer · recurrent: its state · neural n-gram: the n - 1 last tokens
+    Transformer      keeps keys and values of every layer
+    recurrent        keeps its state
+    neural n-gram    keeps the n - 1 last tokens
 
-A "source" is the beginning of the text, its first token included. `start` reads all of it but the last token, which is fed at the
-first step in the place of the search's own beginning. Beginnings of one call have one length. <pad> and <s> stand in no text and
-are never predicted: their share, which a trained network keeps small, goes to the others.
+A "source" is the beginning of the text, its first token included. `start` reads all of it but the
+last token, which is fed at the first step instead of the search's own beginning of sentence. All
+beginnings of one call have one length. <pad> and <s> occur in no text and are never predicted:
+their probability, which a trained network keeps small, goes to the other tokens.
 
 Tested against: the whole text read at once, for every network.
 """
@@ -19,7 +22,7 @@ from torch import Tensor
 
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.neural_ngram import NeuralNgram
-from headwise.models.recurrent_language_model import RecurrentLanguageModel
+from headwise.models.recurrent.language_model import RecurrentLanguageModel
 from headwise.text.tokenizer import BOS
 
 Network = NeuralNgram | RecurrentLanguageModel | DecoderOnly
@@ -27,14 +30,16 @@ Network = NeuralNgram | RecurrentLanguageModel | DecoderOnly
 
 @dataclass
 class TextState:
-    """What a network remembers, and the last token of the beginning until it is fed."""
+    """The memory of a network, and the last token of the beginning until it is fed."""
 
     memory: Any
     waiting: Tensor | None
 
 
-def next_token_logits(network: Network, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
-    """Logits in fp32, from what can stand in a text alone; for use without gradients."""
+def next_token_logits(
+    network: Network, hidden: Float[Tensor, "*batch dim"]
+) -> Float[Tensor, "*batch vocab"]:
+    """Logits in fp32, -inf for tokens that occur in no text; for use without gradients."""
     logits = network.output(hidden).float()
     logits[..., : BOS + 1] = -torch.inf  # ids 0 and 1, <pad> and <s>
     return logits

@@ -1,11 +1,12 @@
-"""What a translation asks of a model, whatever is inside.
+"""What translation needs of a model, whatever its parts.
 
-    hidden = model(source, target so far)            states that predict each target token, for rows of packed pairs
-    logits = model.output(hidden)                    the loss does this itself, piece by piece, from output.weight
-    maps   = model.attention_maps(source, target)    where it looked, for pictures and alignments; empty without attention
+    hidden = model(source, target so far)         states that predict each target token
+    logits = model.output(hidden)                 the loss computes this itself, piece by piece
+    maps   = model.attention_maps(source, target) for alignments and pictures; may be empty
 
-The third thing, writing one token at a time, is a stepper around the model (`make_stepper` in steppers.py). It is a class and not a
-Protocol because training, saving and compiling need all of torch's module as well, and Python has no type for "both".
+Generation asks more of a model: a stepper, for example (steppers.py). This is a class and not a
+Protocol because training, saving and compiling need all of torch's Module as well, and Python has
+no type for "both".
 """
 
 from abc import abstractmethod
@@ -31,13 +32,13 @@ class TranslationModel(nn.Module):
         source_position: Int[Tensor, "row source"],
         target_position: Int[Tensor, "row target"],
     ) -> Float[Tensor, "row target dim"]:
-        """Hidden states that predict each target token from the ones before it (teacher forcing)."""
+        """Hidden states that predict each target token (teacher forcing)."""
 
     @abstractmethod
     def attention_maps(
         self, source: Int[Tensor, "row source"], target_input: Int[Tensor, "row target"]
     ) -> Mapping[str, Float[Tensor, "row head query key"]]:
-        """By a name for people (`decoder.0.cross`): rows are one pair each, without filling."""
+        """Weights by name (`decoder.0.cross`); rows are one pair each, without padding."""
 
     def logits(self, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
         return self.output(hidden)

@@ -1,23 +1,29 @@
-"""word2vec: a word is known by the company it keeps, so its vector is trained to tell its neighbours from strangers.
+"""word2vec: vectors trained to tell a word's neighbours from negative samples.
 
-Every word has an input vector x and every output (a word, or a node of a Huffman tree) a vector y. For inputs X [n, d], outputs
-Y [m, d], targets T (1 neighbour, 0 stranger) and weights W (how often a pair occurs), one step of gradient ascent on
-Σ W·log P(T) at rate η is three products of matrices:
+Every word has an input vector x, and every output (a word, or a node of a Huffman tree) a vector y.
+For inputs X [n, d], outputs Y [m, d], targets T (1 neighbour, 0 negative sample) and weights W (how
+often a pair occurs), one step of gradient ascent on Σ W·log P(T) at rate η is three matrix
+products:
 
     G = η W ⊙ (T - σ(Y Xᵀ)),      ΔX = Gᵀ Y,      ΔY = G X
 
-    skip-gram   the inputs are the context words, each tells the centre from `negatives` strangers
-    CBOW        the input is the mean of the context words; each of them takes the whole ΔX, undivided, as in the C code
-    negatives   a block of neighbouring centres shares `pool` strangers of weight negatives/pool each, so the expected
-                gradient is that of fresh strangers for every pair; one that is the centre itself has weight 0 for it
+    skip-gram   the inputs are the context words; each is trained on the centre and `negatives`
+                negative samples
+    CBOW        the input is the mean of the context words; each of them takes the whole ΔX,
+                undivided, as in the C code
+    negatives   a block of neighbouring centres shares `pool` negative samples of weight
+                negatives/pool each, so the expected gradient is that of fresh samples for every
+                pair; a sample that is the centre itself has weight 0 for it
     hierarchy   outputs are the nodes on the centre's path, targets its turns (`huffman.py`)
 
-word2vec and gensim do this a pair at a time: 3·2·d operations for 2·d numbers fetched, bound by memory. Sharing strangers
-(Ji et al. 2016, "Parallelizing word2vec in shared and distributed memory") makes each fetched vector serve a whole block: more
-operations, all of them in matrix products, several times faster at equal quality (docs/experiments.md). CBOW's means, and what comes
-back from them, are sums over bags (`data/word_bags.py`), not products.
+word2vec and gensim do this a pair at a time: 3·2·d operations for 2·d numbers fetched, bound by
+memory. Sharing negative samples (Ji et al. 2016, "Parallelizing word2vec in shared and distributed
+memory") makes each fetched vector serve a whole block. That is more operations, all of them in
+matrix products, and several times faster at equal quality (docs/experiments). CBOW's means and
+their gradients are sums over bags (`data/text/context_bags.py`), not products.
 
-Mikolov et al. (2013a, b). Tested against: autograd on -log σ written out, a pair-by-pair loop, gensim's vectors.
+Mikolov et al. (2013a, b).
+Tested against: autograd on -log σ written out, a pair-by-pair loop, gensim's vectors.
 """
 
 from dataclasses import dataclass
@@ -27,20 +33,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headwise.data.word_bags import Bags
-from headwise.data.word_windows import Windows
+from headwise.data.text.context_bags import Bags
+from headwise.data.text.context_windows import Windows
 from headwise.models.huffman import HuffmanPaths
 
 
 @dataclass(frozen=True)
 class WordTables:
-    """The vectors that are learnt, changed in place; threads may share them without locks (Hogwild, Niu et al. 2011)."""
+    """The vectors, changed in place; threads may share them without locks (Hogwild, Niu 2011)."""
 
     inputs: Float[Tensor, "vocab dim"]
     outputs: Float[Tensor, "output dim"]
 
 
-def start_tables(num_words: int, num_outputs: int, dim: int, *, generator: np.random.Generator) -> WordTables:
+def start_tables(
+    num_words: int, num_outputs: int, dim: int, *, generator: np.random.Generator
+) -> WordTables:
     """Inputs uniform in ±0.5/dim, outputs zero, as in the C code."""
     inputs = generator.random((num_words, dim), dtype=np.float32)
     inputs -= 0.5
@@ -55,7 +63,7 @@ def ascend(
     weights: Float[Tensor, "block output input"],
     targets: Float[Tensor, "block output 1"],
 ) -> tuple[Float[Tensor, "block input dim"], Float[Tensor, "block output dim"]]:
-    """What to add to inputs and outputs: the three products of the header; the weights hold the rate."""
+    """What to add to inputs and outputs (the three products above); weights include the rate."""
     errors = torch.bmm(outputs, inputs.transpose(1, 2)).sigmoid_()
     torch.sub(targets, errors, out=errors)
     errors.mul_(weights)
@@ -63,39 +71,50 @@ def ascend(
 
 
 @dataclass(frozen=True)
-class Questions:
-    """What is asked about the centres of a block: outputs, the right answers, the weight of each for each centre."""
+class BlockTargets:
+    """Outputs for the centres of a block, their targets, and a weight for each centre."""
 
     outputs: Int[Tensor, "block output"]
     targets: Float[Tensor, "block output 1"]
     weights: Float[Tensor, "block output centre"]
     own: Int[Tensor, "block centre"] | None
-    """With negatives, each centre is itself an output that should be told by yes; in a tree there is nothing but the path."""
+    """With negative samples each centre is an output of target 1; a tree has the path only."""
 
 
-def ask_negatives(
-    centres: Int[Tensor, "block centre"], strangers: Int[Tensor, "block stranger"], *, negatives: int
-) -> Questions:
-    """The centre itself (yes) and strangers shared by the block (no), `negatives` of them in sum."""
-    num_blocks, pool = strangers.shape
+def sample_targets(
+    centres: Int[Tensor, "block centre"],
+    samples: Int[Tensor, "block sample"],
+    *,
+    negatives: int,
+) -> BlockTargets:
+    """The centre (target 1) and samples shared by the block (target 0), `negatives` in sum."""
+    num_blocks, pool = samples.shape
     weights = torch.empty(num_blocks, pool, centres.shape[1])
-    torch.ne(strangers[:, :, None], centres[:, None, :], out=weights).mul_(negatives / pool)
-    return Questions(strangers, torch.zeros(1, pool, 1).expand(num_blocks, -1, -1), weights, centres)
+    torch.ne(samples[:, :, None], centres[:, None, :], out=weights).mul_(negatives / pool)
+    return BlockTargets(
+        samples, torch.zeros(1, pool, 1).expand(num_blocks, -1, -1), weights, centres
+    )
 
 
-def ask_path(centres: Int[Tensor, "block 1"], paths: HuffmanPaths) -> Questions:
+def path_targets(centres: Int[Tensor, "block 1"], paths: HuffmanPaths) -> BlockTargets:
     """The turns on the centre's path."""
     word = centres[:, 0]
-    return Questions(paths.nodes[word], paths.targets[word][:, :, None], paths.weights[word][:, :, None], None)
+    return BlockTargets(
+        paths.nodes[word], paths.targets[word][:, :, None], paths.weights[word][:, :, None], None
+    )
 
 
-def learn_skip_gram(tables: WordTables, windows: Windows, questions: Questions, *, rate: float, blocks: int) -> None:
-    """Each context word is an input; it is asked about every centre it is paired with. `blocks` are learnt at a time."""
-    outputs, targets = questions.outputs, questions.targets
-    weights = torch.bmm(questions.weights, windows.pairs)
-    if questions.own is not None:
-        outputs = torch.cat((questions.own, outputs), 1)
-        targets = torch.cat((torch.ones_like(questions.own[:, :, None], dtype=torch.float32), targets), 1)
+def learn_skip_gram(
+    tables: WordTables, windows: Windows, block_targets: BlockTargets, *, rate: float, blocks: int
+) -> None:
+    """Each context word is an input, trained on every centre it is paired with, block by block."""
+    outputs, targets = block_targets.outputs, block_targets.targets
+    weights = torch.bmm(block_targets.weights, windows.pairs)
+    if block_targets.own is not None:
+        outputs = torch.cat((block_targets.own, outputs), 1)
+        targets = torch.cat(
+            (torch.ones_like(block_targets.own[:, :, None], dtype=torch.float32), targets), 1
+        )
         weights = torch.cat((windows.pairs, weights), 1)
     weights.mul_(rate)
     for one in _parts(len(outputs), blocks):
@@ -110,16 +129,19 @@ def learn_skip_gram(tables: WordTables, windows: Windows, questions: Questions, 
         _add(tables.outputs, outputs[one], to_outputs)
 
 
-def learn_cbow(tables: WordTables, bags: Bags, questions: Questions, *, rate: float) -> None:
-    """The mean of a centre's context words is the input; a centre without context has the mean 0, and learns nothing."""
+def learn_cbow(tables: WordTables, bags: Bags, block_targets: BlockTargets, *, rate: float) -> None:
+    """The mean of a centre's context words is the input; without context nothing is learned."""
     num_batches, size = bags.centres.shape
-    own, outputs = questions.own, questions.outputs.view(num_batches, -1)
+    own, outputs = block_targets.own, block_targets.outputs.view(num_batches, -1)
     rows = outputs if own is None else torch.cat((own.view(num_batches, -1), outputs), 1)
-    weights, targets = (part.view(num_batches, -1, *part.shape[1:]) for part in (questions.weights, questions.targets))
+    weights, targets = (
+        part.view(num_batches, -1, *part.shape[1:])
+        for part in (block_targets.weights, block_targets.targets)
+    )
     place_starts = torch.arange(0, len(bags.watchers) + 1, bags.near, dtype=torch.int32)
     centre_starts, row_starts = place_starts[: size + 1], torch.arange(rows.shape[1] + 1)
     ascend_negatives = NegativesStep(weights[0], tables.inputs.shape[1], rate=rate)
-    # All are cut into batches at once: a slice costs as much as the operation on it.
+    # All tensors are cut into batches at once: a slice costs as much as the operation on it.
     parts = (bags.words, bags.averaging, bags.places, bags.spreading, rows, weights, targets)
     for words, averaging, places, spreading, asked, weight, target in zip(
         *(part.unbind() for part in parts), strict=True
@@ -127,11 +149,15 @@ def learn_cbow(tables: WordTables, bags: Bags, questions: Questions, *, rate: fl
         means = _sum_bags(tables.inputs, words, centre_starts, averaging)
         vectors = _sum_bags(tables.outputs, asked, row_starts, None)
         if own is None:
-            to_means, to_outputs = ascend_paths(means, vectors, weights=weight, targets=target, rate=rate)
+            to_means, to_outputs = ascend_paths(
+                means, vectors, weights=weight, targets=target, rate=rate
+            )
         else:
             to_means, to_outputs = ascend_negatives(means, vectors, weight)
         tables.outputs.index_add_(0, asked, to_outputs)
-        tables.inputs.index_add_(0, places, _sum_bags(to_means, bags.watchers, place_starts, spreading))
+        tables.inputs.index_add_(
+            0, places, _sum_bags(to_means, bags.watchers, place_starts, spreading)
+        )
 
 
 def ascend_paths(
@@ -149,16 +175,21 @@ def ascend_paths(
 
 
 class NegativesStep:
-    """The same for vectors of the centres, then of their strangers.
+    """The same for vectors of the centres, followed by those of their negative samples.
 
-    Room for results, and views of it, are made once for all batches of one shape: with several threads every call of torch is a
-    place where one may have to wait for the other to leave the interpreter, so there are as few as can be.
+    Tensors for results, and views of them, are made once for all batches of one shape. With several
+    threads every call of torch may wait for the interpreter, so there are as few calls as possible.
     """
 
-    def __init__(self, weights: Float[Tensor, "block stranger block_centre"], dim: int, *, rate: float) -> None:
+    def __init__(
+        self, weights: Float[Tensor, "block sample block_centre"], dim: int, *, rate: float
+    ) -> None:
         self.blocks, self.pool, self.share = weights.shape
         self.rate = rate
-        self.to_means, self.errors = torch.empty(self.blocks * self.share, dim), torch.empty_like(weights)
+        self.to_means, self.errors = (
+            torch.empty(self.blocks * self.share, dim),
+            torch.empty_like(weights),
+        )
         self.to_inputs = self.to_means.view(self.blocks, self.share, dim)
         self.errors_by_centre = self.errors.transpose(1, 2)
 
@@ -166,21 +197,25 @@ class NegativesStep:
         self,
         means: Float[Tensor, "centre dim"],
         vectors: Float[Tensor, "row dim"],
-        weights: Float[Tensor, "block stranger block_centre"],
+        weights: Float[Tensor, "block sample block_centre"],
     ) -> tuple[Float[Tensor, "centre dim"], Float[Tensor, "row dim"]]:
-        """The vectors given become what is to be added to them.
+        """Overwrites the vectors with what is to be added to them.
 
-        A centre says yes to itself (1 - σ): a diagonal, for which no matrix is multiplied. Every answer about a stranger is no (-σ).
+        The error of a centre with itself is 1 - σ: a diagonal, which needs no matrix product. The
+        error of every negative sample is -σ.
         """
         rate, errors = self.rate, self.errors
-        own, strangers = vectors[: means.shape[0]], vectors[means.shape[0] :].view(self.blocks, self.pool, -1)
+        own, samples = (
+            vectors[: means.shape[0]],
+            vectors[means.shape[0] :].view(self.blocks, self.pool, -1),
+        )
         inputs = means.view(self.blocks, self.share, -1)
         error = torch.rsub(torch.linalg.vecdot(means, own).sigmoid_(), rate, alpha=rate)[:, None]
-        torch.bmm(strangers, inputs.mT, out=errors).sigmoid_().mul_(weights)
+        torch.bmm(samples, inputs.mT, out=errors).sigmoid_().mul_(weights)
         torch.mul(error, own, out=self.to_means)
-        self.to_inputs.baddbmm_(self.errors_by_centre, strangers, alpha=-rate)
+        self.to_inputs.baddbmm_(self.errors_by_centre, samples, alpha=-rate)
         torch.mul(error, means, out=own)
-        strangers.baddbmm_(errors, inputs, beta=0, alpha=-rate)
+        samples.baddbmm_(errors, inputs, beta=0, alpha=-rate)
         return self.to_means, vectors
 
 
@@ -190,20 +225,27 @@ def _sum_bags(
     starts: Int[Tensor, "bag_end"],
     weights: Float[Tensor, "bag_near"] | None,
 ) -> Float[Tensor, "bag dim"]:
-    # Rows to come are fetched ahead into the cache. F.embedding_bag is the same operation, and 5 µs of Python each time.
-    return torch.embedding_bag(table, ids, starts, per_sample_weights=weights, include_last_offset=True)[0]
+    # embedding_bag prefetches rows into the cache. F.embedding_bag is the same operation with 5 µs
+    # of Python on top.
+    return torch.embedding_bag(
+        table, ids, starts, per_sample_weights=weights, include_last_offset=True
+    )[0]
 
 
 def _parts(num_blocks: int, blocks: int) -> list[slice]:
     return [slice(first, first + blocks) for first in range(0, num_blocks, blocks)]
 
 
-def _fetch(table: Float[Tensor, "row dim"], ids: Int[Tensor, "block place"]) -> Float[Tensor, "block place dim"]:
+def _fetch(
+    table: Float[Tensor, "row dim"], ids: Int[Tensor, "block place"]
+) -> Float[Tensor, "block place dim"]:
     # index_select copies a row in 14 ns where table[ids] takes 66.
     return table.index_select(0, ids.view(-1)).view(*ids.shape, -1)
 
 
 def _add(
-    table: Float[Tensor, "row dim"], ids: Int[Tensor, "block place"], change: Float[Tensor, "block place dim"]
+    table: Float[Tensor, "row dim"],
+    ids: Int[Tensor, "block place"],
+    change: Float[Tensor, "block place dim"],
 ) -> None:
     table.index_add_(0, ids.view(-1), change.view(-1, table.shape[1]))

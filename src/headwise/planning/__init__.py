@@ -1,1 +1,1 @@
-"""What a training will take, said before it starts: memory, time, disk, and how it spreads over machines."""
+"""Predict what a training needs before it starts: memory, time, disk, scaling over devices."""

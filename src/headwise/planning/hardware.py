@@ -1,7 +1,8 @@
-"""What a machine can do, in the few numbers a prediction needs; measured here, or published by its maker.
+"""What a machine can do, in the few numbers that a prediction needs: measured or published.
 
-A published peak is not reached: products of this size reach a part of it, copies too. `EFFICIENCY` and `COPY` are what we
-measured on one H200 (docs/experiments.md) and assume of its relatives; a prediction for a card nobody measured says so.
+Published peaks are not reached in practice. `EFFICIENCY` and `COPY` are the shares that we measured
+on one H200 (docs/experiments) and assume for similar cards; a prediction for a card that was not
+measured says so.
 """
 
 from dataclasses import dataclass, replace
@@ -10,15 +11,17 @@ GIB = 1 << 30
 TERA, GIGA = 1e12, 1e9
 
 ATTENTION = 0.079
-"""Of the published dense peak that fused attention reaches on rows of 128 tokens, whatever the width: 78 TFLOP/s on an H200."""
+"""Share of the published dense peak that fused attention reaches on rows of 128 tokens: 78 TFLOP/s
+on an H200."""
 SHORTEST_PRODUCT = 5e-6
-"""Seconds of a product with hardly anything to multiply, on an H200: widths of 128 and 256 are at this bound."""
+"""Seconds of the smallest matrix product on an H200; widths of 128 and 256 are at this limit."""
 EFFICIENCY = 0.61
-"""Of the published dense bf16 peak that a Transformer's products reach: 604 of 989 TFLOP/s on an H200 (8192³: 794)."""
+"""Share of the published dense bf16 peak that the matrix products of a Transformer reach: 604 of
+989 TFLOP/s on an H200 (8192³: 794)."""
 COPY = 0.89
-"""Of the published bandwidth that a copy reaches: 4.28 of 4.8 TB/s."""
+"""Share of the published bandwidth that a copy reaches: 4.28 of 4.8 TB/s."""
 HEADROOM = 0.92
-"""Of a GPU's memory that tensors may fill: the rest is the driver's, the libraries' and what fragmentation takes."""
+"""Share of GPU memory that tensors may fill; driver, libraries and fragmentation need the rest."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +37,18 @@ class Hardware:
     """Bytes read plus bytes written."""
     memory: float
     launch_seconds: float
-    """From one operation's start to the next when they come from Python."""
+    """From the start of one operation to the next, when launched from Python."""
     attention_flops: float
-    """What fused attention reaches; it does not slow down with narrow products, so it is a number of its own."""
+    """What fused attention reaches; it is listed separately because narrow widths do not slow it
+    down."""
     shortest_product: float = 0.0
-    """Seconds no product goes below; 0 where speed was measured at the very shapes."""
+    """Least seconds of a matrix product; 0 if speed was measured at the real shapes."""
     heap: float = 1.0
-    """What the allocator holds for each byte in use."""
+    """Bytes that the allocator holds for each byte in use."""
     link: float = 0.0
     """Bytes a second that one device sends in an all-reduce while all of them do."""
     measured: bool = False
-    """The figures are those of the machine at hand, not published ones."""
+    """Whether the numbers were measured on this machine."""
 
     def product_flops(self, *, bf16: bool) -> float:
         return self.bf16_flops if bf16 else self.fp32_flops
@@ -53,7 +57,9 @@ class Hardware:
         return replace(self, memory=memory or self.memory, link=link or self.link)
 
 
-def _card(name: str, *, bf16: float, tf32: float, bandwidth: float, memory: float, link: float) -> Hardware:
+def _card(
+    name: str, *, bf16: float, tf32: float, bandwidth: float, memory: float, link: float
+) -> Hardware:
     return Hardware(
         name=name,
         kind="cuda",
@@ -69,11 +75,13 @@ def _card(name: str, *, bf16: float, tf32: float, bandwidth: float, memory: floa
 
 
 GLIBC_HEAP = 1.25
-"""A CPU's allocator keeps freed blocks that are too small for the next tensor: 1.15 to 1.30 measured (docs/experiments.md)."""
+"""The CPU allocator keeps freed blocks that are too small for the next tensor: 1.15 to 1.30
+measured (docs/experiments)."""
 
 
-# Dense peaks in TFLOP/s (fp32 without tensor cores, torch's default), GB/s, GiB, and GB/s per GPU of a link between
-# machines as they are usually built (400 Gbit/s for the large cards, 25 Gbit/s Ethernet for the small ones).
+# Dense peaks in TFLOP/s (fp32 without tensor cores, torch's default), GB/s, GiB, and GB/s per GPU
+# of a link between machines as they are usually built (400 Gbit/s for the large cards, 25 Gbit/s
+# Ethernet for the small ones).
 DEVICES = {
     "h200": _card("NVIDIA H200", bf16=989, tf32=67, bandwidth=4800, memory=140, link=50),
     "h100": _card("NVIDIA H100 SXM", bf16=989, tf32=67, bandwidth=3350, memory=79, link=50),

@@ -1,11 +1,12 @@
-"""The most memory a piece of work holds, measured while other things are in the same process.
+"""The peak memory of a piece of work, measured inside a process that also holds other things.
 
-    peak = (highest point of the run) - (what was allocated before the work was built)
+    peak = (highest memory during the run) - (memory before the work was built)
 
-On a GPU the allocator counts exactly, from the building on: a replayed CUDA graph allocates nothing, so its need shows only while it is
-recorded. On Linux the kernel's high-water mark of resident memory is reset before the run
-(`/proc/self/clear_refs`) after freed pages were given back (`malloc_trim`), which is good to a few per cent; elsewhere
-nothing is said. Measured in a run of its own: giving pages back would slow a timed one.
+On a GPU the allocator counts exactly, from building on: a replayed CUDA graph allocates nothing, so
+its memory shows only while it is recorded. On Linux the high-water mark of resident memory is reset
+before the run (`/proc/self/clear_refs`), after freed pages were returned (`malloc_trim`), which is
+accurate to a few percent; other systems are not supported. It is measured in a run of its own,
+because returning pages would slow a timed run.
 """
 
 import contextlib
@@ -29,18 +30,18 @@ class MemoryMeter:
             torch.cuda.reset_peak_memory_stats(self.device)
 
     def peak_of(self, run: Callable[[], object]) -> float | None:
-        """MiB, or None where it cannot be told; `run` was built and run once since `start_building`."""
+        """MiB, or None if unknown; `run` was built and run once since `start_building`."""
         if not self.start_running():
             return None
         run()
         return self.peak()
 
     def start_running(self) -> bool:
-        """From here on the highest point counts; False where it cannot be told."""
+        """Start measuring the peak; False if that is not possible."""
         return self._now() is not None and self._before is not None and self._reset_peak()
 
     def peak(self) -> float | None:
-        """MiB since `start_running`, above what there was at `start_building`."""
+        """MiB since `start_running`, above the memory at `start_building`."""
         peak = self._peak()
         return None if peak is None or self._before is None else (peak - self._before) / MIB
 

@@ -1,14 +1,14 @@
-"""A plan as a value: what was predicted, for people (tables in two languages) and for programs (`as_dict`)."""
+"""A plan as a value: the prediction as tables in two languages, and as data (`as_dict`)."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from headwise.errors import UsageError
 from headwise.language import say
+from headwise.planning.cost_prediction import Execution, MemoryParts, StepSeconds
 from headwise.planning.hardware import DEVICES, GIB, Hardware
-from headwise.planning.predicting import Execution, MemoryParts, StepSeconds
-from headwise.planning.remedies import MARGIN_OF_MEMORY, Proposal
-from headwise.planning.scaling import Layout, Scaling
+from headwise.planning.multi_device import DeviceLayout, Scaling
+from headwise.planning.smaller_batches import MARGIN_OF_MEMORY, Proposal
 from headwise.planning.units import clock_of, mebibytes, span_of
 
 Rows = list[tuple[str, ...]]
@@ -17,51 +17,52 @@ Table = tuple[str, tuple[str, ...], Rows]
 MARGIN_OF_SPEED = 0.25
 """How far measurements may be from a prediction (benchmarks/bench_plan.py)."""
 HARDLY = 1.05
-"""Twice the devices that are not faster by this much gain nothing."""
+"""If twice the devices are not faster by this factor, they gain nothing."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """What the recipe alone decides."""
+    """What follows from the recipe alone."""
 
     parameters: int
     batch_rows: int
     source_row: int
     target_row: int
     tokens_per_step: float
-    """Target tokens of one update, padding left out."""
+    """Target tokens of one update, without padding."""
     flops_per_token: float
     steps: int
     disk: int
-    """The most checkpoints, snapshots and model take; prepared data comes on top, about 4 bytes a token and 16 a pair."""
+    """Most space for checkpoints, snapshots and model; prepared data add about 4 bytes a token and
+    16 a pair."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The prediction: of one device, and of all together."""
+    """The prediction for one device and for all together."""
 
     hardware: Hardware
     execution: Execution
     run: PlannedRun
     memory: MemoryParts
     seconds: StepSeconds
-    layout: Layout
-    fitting: Layout | None
+    layout: DeviceLayout
+    fitting: DeviceLayout | None
     smaller: Proposal
-    """A batch to take if this one does not fit."""
+    """A batch that fits, if this one does not."""
     refusal: UsageError | None
-    """Why the recipe's batch cannot be shared by all devices."""
+    """Why the batch of the recipe cannot be shared by all devices."""
     together: Scaling | None
-    """The recipe's batch shared by all; None if it cannot be."""
+    """The batch of the recipe shared by all devices; None if impossible."""
     each: Scaling
     alone: Scaling
-    """One device with the same recipe: recorded as a graph where only one can be."""
+    """One device with the same recipe."""
     half: Scaling | None
-    """Half as many devices, if those are several."""
+    """Half as many devices, if there are several."""
 
     @property
     def update(self) -> Scaling:
-        """What training would do; where it would refuse, a batch on each device."""
+        """What training would do; if it would refuse, a batch on each device."""
         return self.together or self.each
 
     @property
@@ -70,16 +71,18 @@ class Plan:
 
     @property
     def duration(self) -> float | None:
-        """Seconds of all updates; preparing, compiling, validating and saving come on top."""
+        """Seconds of all updates, without preparation, compilation, validation and saving."""
         return None if self.together is None else self.run.steps * self.together.step_seconds
 
     def speed(self, scaling: Scaling) -> float:
-        """Target tokens a second; `each` device has the recipe's batch, all others share it."""
+        """Target tokens a second; with `each`, every device has a batch of the recipe of its
+        own.
+        """
         batches = scaling.devices if scaling is self.each else 1
         return batches * self.run.tokens_per_step / scaling.step_seconds
 
     def efficiency(self, scaling: Scaling) -> float:
-        """Speed to that of as many devices as fast as one is alone."""
+        """Speed relative to as many independent devices."""
         return self.speed(scaling) / (scaling.devices * self.speed(self.alone))
 
     @property
@@ -88,14 +91,16 @@ class Plan:
 
     @property
     def assumption(self) -> str | None:
-        """What nobody said and a plan of several devices had to take for granted."""
+        """What a plan for several devices had to assume."""
         if self.each.devices == 1 or self.hardware.kind != "cpu":
             return None
         return say(
-            f"{self.each.devices} machines with a CPU like this one's, because PyTorch sees no GPU here or the CPU was asked for, "
-            f"each sending {self.hardware.link / 1e9:g} GB/s; --device h200 (or another) plans GPUs",
-            f"{self.each.devices} 台 CPU 与本机相同的机器（PyTorch 在本机找不到 GPU，或要求使用 CPU），"
-            f"各以 {self.hardware.link / 1e9:g} GB/s 发送；要为 GPU 做计划，请用 --device h200（或其他）",
+            f"{self.each.devices} machines with a CPU like this one's, because PyTorch sees no "
+            f"GPU here or the CPU was asked for, each sending {self.hardware.link / 1e9:g} GB/s; "
+            "--device h200 (or another) plans GPUs",
+            f"{self.each.devices} 台 CPU 与本机相同的机器（PyTorch 在本机找不到 GPU，或要求使用 "
+            f"CPU），各以 {self.hardware.link / 1e9:g} GB/s 发送；要为 GPU 做计划，请用 --device "
+            "h200（或其他）",
         )
 
     def remarks(self) -> list[str]:
@@ -107,8 +112,10 @@ class Plan:
             names = ", ".join(DEVICES)
             remarks.append(
                 say(
-                    f"This is the plan of this machine's CPU. --device plans a GPU on paper, as --device h200 does: {names}",
-                    f"这是本机 CPU 的计划。用 --device 可以在纸面上为 GPU 做计划，例如 --device h200；可选：{names}",
+                    "This is the plan of this machine's CPU. --device plans a GPU on paper, as "
+                    f"--device h200 does: {names}",
+                    "这是本机 CPU 的计划。用 --device 可以在纸面上为 GPU 做计划，例如 --device "
+                    f"h200；可选：{names}",
                 )
             )
         if self.together is not None and (few := self._fewer_as_fast(self.together)) is not None:
@@ -118,7 +125,11 @@ class Plan:
     def _fewer_as_fast(self, together: Scaling) -> Scaling | None:
         """One device, or half as many, if all together are hardly faster."""
         for few in (self.alone, self.half):
-            if few is not None and together.devices > 1 and self.speed(together) < HARDLY * self.speed(few):
+            if (
+                few is not None
+                and together.devices > 1
+                and self.speed(together) < HARDLY * self.speed(few)
+            ):
                 return few
         return None
 
@@ -128,11 +139,14 @@ class Plan:
         num_rows = -(-self.run.batch_rows // self.each.devices)
         batch_tokens = self.run.batch_rows * self.run.target_row * self.each.devices
         return say(
-            f"{self.each.devices} devices are {how} than {few.devices} ({mine:,.0f} against {theirs:,.0f} target tokens/s): they share "
-            f"{self.run.batch_rows} rows a batch, {num_rows} at most for each; raise training.batch_tokens "
-            f"({batch_tokens} is the recipe's batch on each; then take fewer updates and a higher learning rate), or use fewer devices",
-            f"{self.each.devices} 个设备{how}比 {few.devices} 个更快（每秒 {mine:,.0f} 对 {theirs:,.0f} 目标词元）：它们分担每批 "
-            f"{self.run.batch_rows} 行，各自最多 {num_rows} 行；请增大 training.batch_tokens（{batch_tokens} 即每个设备各一批；"
+            f"{self.each.devices} devices are {how} than {few.devices} ({mine:,.0f} against "
+            f"{theirs:,.0f} target tokens/s): they share {self.run.batch_rows} rows a batch, "
+            f"{num_rows} at most for each; raise training.batch_tokens ({batch_tokens} is the "
+            "recipe's batch on each; then take fewer updates and a higher learning rate), or use "
+            "fewer devices",
+            f"{self.each.devices} 个设备{how}比 {few.devices} 个更快（每秒 {mine:,.0f} 对 "
+            f"{theirs:,.0f} 目标词元）：它们分担每批 {self.run.batch_rows} 行，各自最多 "
+            f"{num_rows} 行；请增大 training.batch_tokens（{batch_tokens} 即每个设备各一批；"
             "这时应减少更新次数并提高学习率），或减少设备",
         )
 
@@ -145,7 +159,11 @@ class Plan:
         how = " ".join(
             [
                 "bf16" if self.execution.bf16 else "fp32",
-                *([say("compiled", "编译")] if self.execution.compiled else [say("not compiled", "不编译")]),
+                *(
+                    [say("compiled", "编译")]
+                    if self.execution.compiled
+                    else [say("not compiled", "不编译")]
+                ),
                 *([say("CUDA graph", "CUDA 图")] if self.execution.cuda_graphs else []),
             ]
         )
@@ -155,13 +173,24 @@ class Plan:
             (say("execution", "执行方式"), how),
             (say("parameters", "参数"), f"{run.parameters:,}"),
             (say("batch", "一批"), f"{run.batch_rows} × ({run.source_row} + {run.target_row})"),
-            (say("operations per target token", "每目标词元运算"), f"{run.flops_per_token / 1e6:,.0f} MFLOP"),
+            (
+                say("operations per target token", "每目标词元运算"),
+                f"{run.flops_per_token / 1e6:,.0f} MFLOP",
+            ),
             *self._speed_rows(),
-            (say("disk for checkpoints and model", "检查点与模型所需磁盘"), f"{run.disk / GIB:.2f} GiB"),
+            (
+                say("disk for checkpoints and model", "检查点与模型所需磁盘"),
+                f"{run.disk / GIB:.2f} GiB",
+            ),
             (say("layout", "布局"), self._layout_text(self.layout)),
         ]
         if self.fitting is not None and self.fitting != self.layout:
-            rows.append((say("cheapest layout that fits", "放得下的最省布局"), self._layout_text(self.fitting)))
+            rows.append(
+                (
+                    say("cheapest layout that fits", "放得下的最省布局"),
+                    self._layout_text(self.fitting),
+                )
+            )
         return say("The run", "运行"), (say("what", "项目"), say("predicted", "预测")), rows
 
     def _speed_rows(self) -> Rows:
@@ -185,14 +214,21 @@ class Plan:
             "activations": say("activations kept for backward", "为反向保留的激活"),
             "workspace": say("loss and work space", "损失与工作区"),
         }
-        rows: Rows = [(title, mebibytes(getattr(self.memory, name))) for name, title in titles.items()]
+        rows: Rows = [
+            (title, mebibytes(getattr(self.memory, name))) for name, title in titles.items()
+        ]
         verdict = say("fits", "放得下") if self.fits else say("does NOT fit", "放不下")
         rows.append((say("all", "合计"), mebibytes(self.memory.total)))
         rows.append((say("available", "可用"), f"{mebibytes(self.hardware.memory)} ({verdict})"))
-        return say("Memory of one device", "每个设备的内存"), (say("part", "部分"), say("predicted", "预测")), rows
+        return (
+            say("Memory of one device", "每个设备的内存"),
+            (say("part", "部分"), say("predicted", "预测")),
+            rows,
+        )
 
     def _time_table(self) -> Table:
-        # Without a kernel of its own, as with dropout on a CPU, attention is products and what lies between them.
+        # Without a kernel of its own, as with dropout on a CPU, attention is products and what lies
+        # between them.
         fused = self.seconds.attention > 0
         titles = {
             "products": say("matrix products", "矩阵乘")
@@ -222,7 +258,9 @@ class Plan:
     def _scaling_table(self) -> Table:
         shared = say("the recipe's batch shared by all", "全体分担配方的一批")
         rows: Rows = [
-            (shared, *["–"] * 7) if self.together is None else self._scaling_row(shared, self.together),
+            (shared, *["–"] * 7)
+            if self.together is None
+            else self._scaling_row(shared, self.together),
             self._scaling_row(say("the recipe's batch on each", "每个设备各一批"), self.each),
         ]
         head = (
@@ -253,14 +291,16 @@ class Plan:
             clock_of(self.run.steps * scaling.step_seconds),
         )
 
-    def _layout_text(self, layout: Layout) -> str:
+    def _layout_text(self, layout: DeviceLayout) -> str:
         words = [
             say("weights sharded over the devices", "权重分片存放在各设备上")
             if layout.parallel == "sharded"
             else say("all weights on every device", "每个设备存放全部权重")
         ]
         if layout.accumulation > 1:
-            words.append(say(f"batches in {layout.accumulation} parts", f"每批分 {layout.accumulation} 份"))
+            words.append(
+                say(f"batches in {layout.accumulation} parts", f"每批分 {layout.accumulation} 份")
+            )
         if layout.recompute:
             words.append("training.recompute=blocks")
         return ", ".join(words)

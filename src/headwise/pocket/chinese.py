@@ -1,6 +1,4 @@
-"""Chinese does not inflect; what it asks for is a measure word, the right numeral and the right order.
-The numerals here count things (两, not 二, before a measure word).
-"""
+"""Chinese numerals before a measure word (两, not 二). Chinese does not inflect."""
 
 from __future__ import annotations
 

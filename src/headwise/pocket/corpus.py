@@ -1,6 +1,8 @@
-"""Sentence i of a split is a pure function of (split, i, seed): draw, and draw again until the split accepts.
-Train, valid and test divide the sentences by a hash of the English text; unseen holds the combinations
-(verb and object, adjective and noun, two antecedents ...) that no other split ever contains.
+"""Sentences of the pocket corpus: sentence i of a split is a pure function of (split, i, seed).
+
+A sentence is drawn again until it belongs to the split. Train, valid and test divide the sentences
+by a hash of the English text; unseen has the combinations (verb and object, adjective and noun, two
+antecedents …) that no other split contains.
 """
 
 from __future__ import annotations
@@ -10,34 +12,44 @@ from functools import cache
 from typing import NamedTuple
 from zlib import crc32
 
-from headwise.pocket.draw import Draw
 from headwise.pocket.lexicon import adjectives, nouns, verb
-from headwise.pocket.pattern import Pattern, Slots, Wording, pattern_wheel
+from headwise.pocket.pattern import Pattern, Slots, Wording
+from headwise.pocket.random_draw import Draw
 from headwise.pocket.sentence import LanguageError, Sentence, capitalise, detokenise
+from headwise.pocket.sentence_patterns.table import pattern_wheel
 from headwise.pocket.template import Token, render
 
 SPLITS = ("train", "valid", "test", "unseen")
 HELD_OUT_PERCENT = 7
 BUCKETS = 16
-"""Of 16 buckets of English texts one is valid, one is test, the rest is train."""
+"""Of 16 buckets of English texts one is valid, one is test, the others are train."""
 
 
 class SplitError(ValueError):
     """A split name that does not exist."""
 
     def __init__(self, split: str) -> None:
-        super().__init__(f"got split {split!r}; the splits are {', '.join(SPLITS)}; pass one of these names")
+        super().__init__(
+            f"got split {split!r}; the splits are {', '.join(SPLITS)}; pass one of these names"
+        )
 
 
 @cache
 def few_nouns() -> frozenset[str]:
     """The adjectives that fit only a few nouns."""
-    return frozenset(one.concept for one in adjectives() if sum(1 for noun in nouns() if noun.classes & one.fits) < 7)
+    return frozenset(
+        one.concept
+        for one in adjectives()
+        if sum(1 for noun in nouns() if noun.classes & one.fits) < 7
+    )
 
 
 @cache
 def held_out(pair: tuple[str, str]) -> bool:
-    """Whether a combination is kept out of train, valid and test; a word with few partners keeps them all."""
+    """Whether a combination is kept out of train, valid and test.
+
+    Words with few partners keep all of them in training.
+    """
     kind, _, concept = pair[0].partition(":")
     if kind == "object" and len(verb(concept).objects) < 5:
         return False
@@ -53,7 +65,7 @@ def split_of(text: str) -> str:
 
 
 class _Drawn(NamedTuple):
-    """A meaning that belongs to a split, put into words in English so far."""
+    """A meaning that belongs to a split, so far worded in English only."""
 
     pattern: Pattern
     pairs: list[tuple[str, str]]
@@ -103,11 +115,15 @@ def sentence(split: str, index: int, *, seed: int = 0) -> Sentence:
     return Sentence(found.pattern.name, tuple(found.pairs), english, chinese, german)
 
 
-def texts(split: str, count: int, languages: Sequence[str], *, seed: int = 0) -> Iterator[tuple[str, ...]]:
-    """Sentences 0, 1, ... as natives of these languages write them; into the others they are not put at all."""
+def texts(
+    split: str, count: int, languages: Sequence[str], *, seed: int = 0
+) -> Iterator[tuple[str, ...]]:
+    """Sentences 0, 1, … as text in these languages only."""
     for index in range(count):
         found = _draw_until(split, index, seed)
-        yield tuple(detokenise([token.word for token in found.words(one)], one) for one in languages)
+        yield tuple(
+            detokenise([token.word for token in found.words(one)], one) for one in languages
+        )
 
 
 def sentences(split: str, count: int, *, seed: int = 0, start: int = 0) -> Iterator[Sentence]:

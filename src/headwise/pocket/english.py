@@ -1,5 +1,6 @@
-"""English spelling rules: a or an, plurals, third person -s, -ing forms and comparison.
-They are the few regular changes; what is irregular stands in the lexicon.
+"""English morphology: a or an, plurals, third person -s, -ing forms and comparison.
+
+These are the regular forms; irregular ones are in the lexicon.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def third_person(base: str) -> str:
 
 
 def is_short_closed(word: str) -> bool:
-    """One syllable ending consonant-vowel-consonant, so that the last letter doubles: big, cut, swim."""
+    """One syllable ending consonant-vowel-consonant, so that the last letter doubles: big, cut,
+    swim.
+    """
     return bool(re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", word))
 
 
@@ -53,4 +56,8 @@ def comparison(adjective: str, ending: str) -> tuple[str, ...]:
         return (adjective[:-1] + "i" + ending,)
     if adjective.endswith("e"):
         return (adjective[:-1] + ending,)
-    return (adjective + adjective[-1] + ending,) if is_short_closed(adjective) else (adjective + ending,)
+    return (
+        (adjective + adjective[-1] + ending,)
+        if is_short_closed(adjective)
+        else (adjective + ending,)
+    )

@@ -1,7 +1,7 @@
-"""German is the language of the three that inflects: articles, adjectives, nouns and verbs all change form.
-Each rule here is one small table or function, checked against hand-worked paradigms in the tests.
+"""German morphology: inflection of articles, adjectives, nouns and verbs.
 
-Cases are the letters n, a, d, g; genders m, f, n, and p for the plural of any gender.
+Each rule is a small table or function, tested against paradigms written by hand. Cases are the
+letters n, a, d, g; genders m, f, n, and p for the plural of any gender.
 """
 
 from __future__ import annotations
@@ -81,13 +81,17 @@ def determiner(stem: str, gender: str, case: str) -> str:
 
 
 def adjective_ending(stem: str | None, gender: str, case: str) -> str:
-    """The adjective's ending after a determiner stem; ``None`` or a numeral calls for the strong ending."""
+    """The adjective's ending after a determiner stem; ``None`` or a numeral calls for the strong
+    ending.
+    """
     if stem is None:
         return STRONG_ENDING[gender][case]
     return (MIXED_ENDING if stem in EIN_WORDS else WEAK_ENDING)[gender][case]
 
 
-def noun_form(singular: str, plural_form: str, gender: str, case: str, *, weak: bool, plural: bool) -> str:
+def noun_form(
+    singular: str, plural_form: str, gender: str, case: str, *, weak: bool, plural: bool
+) -> str:
     """The noun in its case: weak -n, genitive -s/-es, dative plural -n."""
     if plural:
         return plural_form + "n" if case == "d" and plural_form[-1] not in "ns" else plural_form
@@ -104,7 +108,7 @@ def noun_form(singular: str, plural_form: str, gender: str, case: str, *, weak: 
 
 
 def contract(preposition: str, article: str) -> str | None:
-    """``in`` + ``dem`` = ``im``; None where the two stay apart."""
+    """``in`` + ``dem`` = ``im``; None if the two are not contracted."""
     return CONTRACTIONS.get((preposition, article))
 
 

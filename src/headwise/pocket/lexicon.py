@@ -1,5 +1,6 @@
-"""The lexicon is a set of tables a native speaker can review, loaded once into frozen records.
-Classes in the tables (person, food, portable ...) say which words make sense together.
+"""The lexicon: tables that a native speaker can review, loaded once into frozen records.
+
+Classes in the tables (person, food, portable …) say which words make sense together.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Verb:
-    """A verb with its principal parts; ``subjects`` and ``objects`` are the nouns it makes sense with."""
+    """A verb with its principal parts; ``subjects`` and ``objects`` are the nouns it makes sense
+    with.
+    """
 
     concept: str
     en_base: tuple[str, ...]
@@ -105,7 +108,12 @@ class Time:
 
 def table_rows(name: str) -> Iterator[list[str]]:
     """The rows of one table file, as stripped fields."""
-    text = resources.files("headwise.pocket").joinpath("lexicon").joinpath(name).read_text(encoding="utf-8")
+    text = (
+        resources.files("headwise.pocket")
+        .joinpath("lexicon")
+        .joinpath(name)
+        .read_text(encoding="utf-8")
+    )
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             yield [field.strip() for field in line.split(" | ")]
@@ -216,7 +224,9 @@ def verbs() -> tuple[Verb, ...]:
 @cache
 def verbs_of(kind: str, *, transitive: bool = True) -> tuple[Verb, ...]:
     """The verbs of a kind, with or without an object."""
-    return tuple(item for item in verbs() if kind in item.kinds and bool(item.objects) == transitive)
+    return tuple(
+        item for item in verbs() if kind in item.kinds and bool(item.objects) == transitive
+    )
 
 
 @cache
@@ -257,7 +267,9 @@ def adjectives_for(item: Noun, kind: str) -> tuple[Adjective, ...]:
     return tuple(
         one
         for one in adjectives()
-        if wanted in one.kinds and one.fits & item.classes and (kind != "compared" or one.de_comparative != "x")
+        if wanted in one.kinds
+        and one.fits & item.classes
+        and (kind != "compared" or one.de_comparative != "x")
     )
 
 
@@ -278,7 +290,9 @@ TIME_KINDS = {"past": ("recent", "long"), "future": ("soon", "later"), "habit": 
 
 @cache
 def times(kind: str) -> tuple[Time, ...]:
-    """The time phrases of a kind: past (recent or long ago), future (soon or later), habit, often."""
+    """The time phrases of a kind: past (recent or long ago), future (soon or later), habit,
+    often.
+    """
     return tuple(
         Time(fields[0], parse_words(fields[1]), parse_words(fields[2]), parse_words(fields[3]))
         for fields in table_rows("times.txt")

@@ -1,5 +1,7 @@
-"""Noun phrases, names and pronouns: whatever can be the subject or the object of a sentence.
-Each renders itself in the three languages and names what each word means, from which alignments follow.
+"""Noun phrases, names and pronouns: everything that can be a subject or an object.
+
+Each renders itself in the three languages and names the meaning of each word, from which word
+alignments follow.
 """
 
 from __future__ import annotations
@@ -9,8 +11,36 @@ from headwise.pocket.lexicon import Adjective, Name, Noun
 from headwise.pocket.template import Token
 
 NUMBER_WORDS = {
-    "en": ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
-    "de": ["null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"],
+    "en": [
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    ],
+    "de": [
+        "null",
+        "eins",
+        "zwei",
+        "drei",
+        "vier",
+        "fünf",
+        "sechs",
+        "sieben",
+        "acht",
+        "neun",
+        "zehn",
+        "elf",
+        "zwölf",
+    ],
 }
 POSSESSIVES = {
     "my": ("my", "我", "mein"),
@@ -21,12 +51,15 @@ POSSESSIVES = {
     "their": ("their", "他们", "ihr"),
 }
 GERMAN_STEMS = {"the": "der", "a": "ein", "this": "dies", "every": "jed", "no": "kein"}
-QUANTITIES = {"many": ("many", "很多", "viele", "vielen"), "some": ("some", "几", "einige", "einigen")}
+QUANTITIES = {
+    "many": ("many", "很多", "viele", "vielen"),
+    "some": ("some", "几", "einige", "einigen"),
+}
 
 
 class NounPhrase:
-    """Determiner, adjective and noun. The determiner is the, a, this, no, every, my ..., many, some,
-    ``bare`` (none) or a number."""
+    """Determiner, adjective and noun. The determiner is the, a, this, no, every, my ..., many,
+    some, ``bare`` (none) or a number."""
 
     __slots__ = ("adjective", "agreement", "determiner", "name", "noun", "plural")
 
@@ -80,7 +113,9 @@ class NounPhrase:
         return tail if form == "bare" else self._zh_determiner() + tail
 
     def _zh_needs_particle(self) -> bool:
-        """的 after a long adjective, and after any of two characters before a noun of one: 红色的球."""
+        """的 after a long adjective, and after any of two characters before a noun of one:
+        红色的球.
+        """
         adjective = self.adjective
         if adjective is None:
             return False
@@ -92,7 +127,10 @@ class NounPhrase:
         if determiner in ("bare", "no"):
             return []
         if isinstance(determiner, int):
-            return [Token(chinese.numeral(determiner), "NUM", link), Token(noun.measure, "NOUN", link)]
+            return [
+                Token(chinese.numeral(determiner), "NUM", link),
+                Token(noun.measure, "NOUN", link),
+            ]
         if determiner in POSSESSIVES:
             owner = Token(POSSESSIVES[determiner][1], "PRON", link)
             if self._zh_needs_particle():  # 你那把干净的勺子 rather than 你的干净的勺子
@@ -114,7 +152,9 @@ class NounPhrase:
             return contracted(form, self.de("d"), self.name)
         name, noun, determiner, case = self.name, self.noun, self.determiner, form[0]
         gender = "p" if self.plural else noun.gender
-        word = german.noun_form(noun.de, noun.de_plural, noun.gender, case, weak=noun.weak, plural=self.plural)
+        word = german.noun_form(
+            noun.de, noun.de_plural, noun.gender, case, weak=noun.weak, plural=self.plural
+        )
         tokens: list[Token] = []
         stem: str | None = None
         if form.endswith("bare") or determiner == "bare":
@@ -167,7 +207,9 @@ SPEAKERS = {
 
 
 class Speaker:
-    """A personal pronoun that stands for itself: I, we, you, and he, she, they without an antecedent."""
+    """A personal pronoun that stands for itself: I, we, you, and he, she, they without an
+    antecedent.
+    """
 
     __slots__ = ("agreement", "forms", "name", "person")
 
@@ -187,12 +229,19 @@ class Speaker:
         return [Token(self.forms[2]["nad".index(form[0])], "PRON", self.name)]
 
 
-ENGLISH_PRONOUN = {"he": ("he", "him"), "she": ("she", "her"), "it": ("it", "it"), "they": ("they", "them")}
+ENGLISH_PRONOUN = {
+    "he": ("he", "him"),
+    "she": ("she", "her"),
+    "it": ("it", "it"),
+    "they": ("they", "them"),
+}
 CHINESE_PRONOUN = {"he": "他", "she": "她", "it": "它"}
 
 
 class Reference:
-    """A pronoun whose form follows a far word: the antecedent's gender in German, its kind in Chinese."""
+    """A pronoun whose form follows a far word: the antecedent's gender in German, its kind in
+    Chinese.
+    """
 
     __slots__ = ("agreement", "antecedent", "name")
 
@@ -217,7 +266,13 @@ class Reference:
         if self.agreement:
             assert isinstance(self.antecedent, NounPhrase)
             people = "她们" if self.kind == "she" else "他们"
-            return [Token(people if "person" in self.antecedent.noun.classes else "它们", "PRON", self.name)]
+            return [
+                Token(
+                    people if "person" in self.antecedent.noun.classes else "它们",
+                    "PRON",
+                    self.name,
+                )
+            ]
         return [Token(CHINESE_PRONOUN[self.kind], "PRON", self.name)]
 
     def de(self, form: str) -> list[Token]:
@@ -261,7 +316,10 @@ class Possessed(NounPhrase):
 
     def _linked(self, tokens: list[Token]) -> list[Token]:
         link = self.name + ".d"
-        return [Token(word, tag, f"{link}>{self.owner}" if links == link else links) for word, tag, links in tokens]
+        return [
+            Token(word, tag, f"{link}>{self.owner}" if links == link else links)
+            for word, tag, links in tokens
+        ]
 
     def en(self, form: str) -> list[Token]:
         return self._linked(super().en(form))

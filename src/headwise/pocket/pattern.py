@@ -1,15 +1,16 @@
-"""A pattern is a way to say something: how its slots are drawn and how each language says it.
-Patterns of one theme live in one module; the registry here collects them.
+"""A pattern is one kind of sentence: how its slots are drawn, and its wording in each language.
+
+The patterns of one theme are a module of `sentence_patterns/`; `sentence_patterns/table.py` lists
+all of them. The wordings are text files in `wordings/`, which a native speaker can review.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib import resources
 
-from headwise.pocket.draw import Draw
+from headwise.pocket.random_draw import Draw
 from headwise.pocket.template import Part, Slot, parse
 
 Slots = Mapping[str, Slot]
@@ -26,7 +27,7 @@ class Wording:
 
 @dataclass(frozen=True)
 class Pattern:
-    """Named, weighted, with a function that draws the slots and the wordings to choose from."""
+    """A name, a weight, a function that draws the slots, and the wordings to choose from."""
 
     name: str
     weight: int
@@ -46,7 +47,12 @@ def wording(en: str, zh: str, de: str) -> Wording:
 
 def worded(file: str, draws: Mapping[str, Callable[[Draw], Slots]]) -> tuple[Pattern, ...]:
     """Join the wordings of one file with the functions that draw their slots."""
-    text = resources.files("headwise.pocket").joinpath("wordings").joinpath(file).read_text(encoding="utf-8")
+    text = (
+        resources.files("headwise.pocket")
+        .joinpath("wordings")
+        .joinpath(file)
+        .read_text(encoding="utf-8")
+    )
     weights: dict[str, int] = {}
     lines: dict[str, list[str]] = {}
     name = ""
@@ -70,38 +76,3 @@ def worded(file: str, draws: Mapping[str, Callable[[Draw], Slots]]) -> tuple[Pat
 def batched(lines: list[str]) -> list[tuple[str, str, str]]:
     """Lines in threes: English, Chinese, German."""
     return [(lines[at], lines[at + 1], lines[at + 2]) for at in range(0, len(lines), 3)]
-
-
-@cache
-def patterns() -> tuple[Pattern, ...]:
-    """All patterns of the corpus."""
-    from headwise.pocket import (
-        patterns_ambiguous,
-        patterns_clauses,
-        patterns_describing,
-        patterns_doing,
-        patterns_numbers,
-        patterns_people_pronouns,
-        patterns_places,
-        patterns_pronouns,
-        patterns_questions,
-    )
-
-    modules = (
-        patterns_doing,
-        patterns_questions,
-        patterns_places,
-        patterns_describing,
-        patterns_numbers,
-        patterns_clauses,
-        patterns_pronouns,
-        patterns_people_pronouns,
-        patterns_ambiguous,
-    )
-    return tuple(one for module in modules for one in module.PATTERNS)
-
-
-@cache
-def pattern_wheel() -> tuple[Pattern, ...]:
-    """Every pattern as often as its weight, so that one uniform choice respects the weights."""
-    return tuple(one for one in patterns() for _ in range(one.weight))

@@ -1,5 +1,7 @@
-"""Phrases that are no noun phrases: verbs, places, times, qualities and numbers.
-Each renders itself in the three languages and names what each word means, from which alignments follow.
+"""Phrases other than noun phrases: verbs, places, times, qualities and numbers.
+
+Each renders itself in the three languages and names the meaning of each word, from which word
+alignments follow.
 """
 
 from __future__ import annotations
@@ -42,12 +44,16 @@ class VerbPhrase:
         return [Token(self.verb.zh, "VERB", self.name)]
 
     def de(self, form: str) -> list[Token]:
-        """Form pres, past (verb second), prefix, inf, zu, part, aux, presend, pastend (verb final)."""
+        """Form pres, past (verb second), prefix, inf, zu, part, aux, presend, pastend (verb
+        final).
+        """
         verb, name = self.verb, self.name
         if form == "prefix":
             return [Token(verb.de_prefix, "ADP", name)] if verb.de_prefix else []
         if form == "aux":
-            words = ("ist", "sind", "bin", "bist") if verb.moves else ("hat", "haben", "habe", "hast")
+            words = (
+                ("ist", "sind", "bin", "bist") if verb.moves else ("hat", "haben", "habe", "hast")
+            )
             return [Token(words[self.agreement], "AUX", name)]
         if form == "zu":
             if verb.de_prefix:
@@ -97,7 +103,9 @@ class PlacePhrase:
     def de(self, form: str) -> list[Token]:
         place = self.place
         if form == "to":
-            return prepositional(self.name, place.de_to, place.noun, "d" if place.de_to == "zu" else "a")
+            return prepositional(
+                self.name, place.de_to, place.noun, "d" if place.de_to == "zu" else "a"
+            )
         if form == "at":
             return prepositional(self.name, place.de_at, place.noun, "d")
         if form in ("von", "zu"):
@@ -132,13 +140,23 @@ class Location:
         self.agreement = 0
 
     def en(self, form: str) -> list[Token]:
-        return [Token(word, "ADP", self.name + ".p") for word in self.relation[0]] + self.noun.en("")
+        return [Token(word, "ADP", self.name + ".p") for word in self.relation[0]] + self.noun.en(
+            ""
+        )
 
     def zh(self, form: str) -> list[Token]:
         """Form at with 在, form loc without."""
         here = [Token("在", "ADP", self.name + ".p")] if form == "at" else []
-        known = self.noun.determiner == "the" and self.noun.noun.classes & {"furniture", "door", "drawer"}
-        return here + self.noun.zh("bare" if known else "") + [Token(self.relation[1], "ADP", self.name + ".p")]
+        known = self.noun.determiner == "the" and self.noun.noun.classes & {
+            "furniture",
+            "door",
+            "drawer",
+        }
+        return (
+            here
+            + self.noun.zh("bare" if known else "")
+            + [Token(self.relation[1], "ADP", self.name + ".p")]
+        )
 
     def de(self, form: str) -> list[Token]:
         """Form at takes the dative, form to the accusative."""
@@ -147,8 +165,11 @@ class Location:
 
 @cache
 def _with_name(name: str, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Fixed phrases are few and come again and again."""
-    return tuple(Token(word, tag, " ".join(name + link for link in links.split())) for word, tag, links in tokens)
+    """Fixed phrases are few and occur often, so they are cached."""
+    return tuple(
+        Token(word, tag, " ".join(name + link for link in links.split()))
+        for word, tag, links in tokens
+    )
 
 
 class TimePhrase:
@@ -195,13 +216,19 @@ class Quality:
         return [Token(self.adjective.zh, "ADJ", self.name)]
 
     def de(self, form: str) -> list[Token]:
-        """Form "" or er; an inflected superlative is written est plus gender and case, as in ``estmn``."""
+        """Form "" or er; an inflected superlative is written est plus gender and case, as in
+        ``estmn``.
+        """
         adjective = self.adjective
         if not form:
             return [Token(adjective.de, "ADJ", self.name)]
         if form == "er":
             return [Token(adjective.de_comparative, "ADJ", self.name)]
-        return [Token(adjective.de_superlative + german.WEAK_ENDING[form[-2]][form[-1]], "ADJ", self.name)]
+        return [
+            Token(
+                adjective.de_superlative + german.WEAK_ENDING[form[-2]][form[-1]], "ADJ", self.name
+            )
+        ]
 
 
 class NumberPhrase:
@@ -215,7 +242,9 @@ class NumberPhrase:
         self.agreement = 0 if value == 1 else 1
 
     def en(self, form: str) -> list[Token]:
-        return [Token(NUMBER_WORDS["en"][self.value] if form else str(self.value), "NUM", self.name)]
+        return [
+            Token(NUMBER_WORDS["en"][self.value] if form else str(self.value), "NUM", self.name)
+        ]
 
     def zh(self, form: str) -> list[Token]:
         return [Token(chinese.numeral(self.value) if form else str(self.value), "NUM", self.name)]
@@ -223,7 +252,9 @@ class NumberPhrase:
     def de(self, form: str) -> list[Token]:
         if form == "th":
             return [Token(f"{self.value}.", "ADJ", self.name)]
-        return [Token(NUMBER_WORDS["de"][self.value] if form else str(self.value), "NUM", self.name)]
+        return [
+            Token(NUMBER_WORDS["de"][self.value] if form else str(self.value), "NUM", self.name)
+        ]
 
 
 @cache

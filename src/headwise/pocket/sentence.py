@@ -1,5 +1,7 @@
-"""A sentence is one meaning in three languages: words, tags, links, and from them text and alignments.
-Nothing is estimated: two words are aligned because they were generated from the same part of the meaning.
+"""A sentence: one meaning in three languages, with words, tags and links.
+
+Text and word alignments follow from these. Nothing is estimated: two words are aligned if they were
+generated from the same part of the meaning.
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ class LanguageError(UsageError):
 
     def __init__(self, language: str) -> None:
         super().__init__(
-            f"got language {language!r}; the pocket corpus is in {', '.join(LANGUAGES)}; pass one of these names",
+            f"got language {language!r}; the pocket corpus is in {', '.join(LANGUAGES)}; pass one "
+            "of these names",
             f"给出的语言是 {language!r}；袖珍语料只有 {'、'.join(LANGUAGES)}；请用其中之一",
         )
 
 
 SHORTENED = {"can": "ca", "will": "wo"}
-"""Verbs that lose letters before n't: can't and won't are written ca + n't and wo + n't, as treebanks do."""
+"""Verbs that lose letters before n't: can't and won't are written ca + n't and wo + n't, as
+treebanks do."""
 
 
 def detokenise(words: Sequence[str], language: str) -> str:
@@ -120,13 +124,17 @@ class Sentence:
         return {(last_source, last_target)}
 
     def pronouns(self, language: str) -> tuple[tuple[int, int], ...]:
-        """(position of the pronoun, position of its antecedent) for pronouns that follow a far word."""
+        """(position of the pronoun, position of its antecedent) for pronouns that depend on a
+        distant word.
+        """
         tokens = self.tokens(language)
         found = []
         for position, token in enumerate(tokens):
             if ">" in token.links:
                 antecedent = token.links.partition(">")[2]
-                places = [index for index, other in enumerate(tokens) if antecedent in other.links.split()]
+                places = [
+                    index for index, other in enumerate(tokens) if antecedent in other.links.split()
+                ]
                 if places:
                     found.append((position, places[-1]))
         return tuple(found)

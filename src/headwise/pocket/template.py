@@ -1,5 +1,7 @@
-"""A template is one sentence with holes, written once per language so that a native speaker can read it.
-Fixed words carry a tag letter and a link number; words of two languages with the same link are aligned.
+"""A template is one sentence with holes, written once per language for native speakers to read.
+
+Fixed words have a tag letter and a link number; words of two languages with the same link are
+aligned.
 
 Notation, separated by blanks::
 
@@ -71,7 +73,10 @@ def parse_word(text: str) -> Token:
         return Token(text, "PUNCT", text)
     word, _, mark = text.rpartition("|")
     if not word or mark[0] not in TAG_LETTERS:
-        raise ValueError(f"template word {text!r} has no tag; a word is written like bank|N3; add a letter and a link")
+        raise ValueError(
+            f"template word {text!r} has no tag; a word is written like bank|N3; add a letter and "
+            "a link"
+        )
     return Token(word, TAG_LETTERS[mark[0]], mark[1:].replace(",", " "))
 
 

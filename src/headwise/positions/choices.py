@@ -1,156 +1,115 @@
-"""The position encodings a recipe may name under `position: {kind: …}`, and the one place that builds them."""
+"""The position encodings a recipe may name under `position: {kind: …}`, and what is asked of all of
+them.
+
+A new encoding is its own file in positions/ and one name in the union here. An encoding of another
+package is found through the entry points `headwise.positions` (settings/added_kinds.py).
+"""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, get_args
 
-from pydantic import Field, model_validator
 from torch import nn
 
-from headwise.attention.multi_head import Relation
-from headwise.errors import SettingsError, UsageError
-from headwise.positions.alibi import AlibiRelation
-from headwise.positions.buckets import BucketRelation
-from headwise.positions.continuous import ContinuousRelation, PathDynamics
-from headwise.positions.learned import LearnedPositions
-from headwise.positions.relative import RelativeRelation
-from headwise.positions.rotary import RotaryRelation
-from headwise.positions.sinusoidal import SinusoidalPositions
-from headwise.positions.transformer_xl import TransformerXLRelation
-from headwise.settings import Settings
+from headwise.attention.capabilities import AttentionKind
+from headwise.attention.choices import kinds_that
+from headwise.attention.multi_head import Need, Relation
+from headwise.errors import UsageError
+from headwise.positions.alibi import Alibi
+from headwise.positions.continuous import Continuous
+from headwise.positions.declaration import PositionKind
+from headwise.positions.learned import Learned
+from headwise.positions.relative import Relative
+from headwise.positions.rotary import Rotary
+from headwise.positions.sinusoidal import Sinusoidal
+from headwise.positions.t5 import Buckets
+from headwise.positions.transformer_xl import TransformerXL
+from headwise.settings.added_kinds import OpenChoice, all_kinds
+from headwise.settings.kind import Words, join_words
 
-
-class Sinusoidal(Settings):
-    """Sines and cosines; nothing to learn, any length."""
-
-    kind: Literal["sinusoidal"] = "sinusoidal"
-    layout: Literal["interleaved", "halves"] = "interleaved"
-    """Sines and cosines in turn (the paper) or all sines first (Marian, fairseq)."""
-
-
-class Learned(Settings):
-    """A learned vector for each position up to `max_length`."""
-
-    kind: Literal["learned"] = "learned"
-    max_length: int = Field(default=512, ge=1, le=65536)
-    """Longer sequences are refused."""
-
-
-class Rotary(Settings):
-    """Queries and keys are turned by their position; nothing to learn."""
-
-    kind: Literal["rotary"] = "rotary"
-    base: float = Field(default=10000.0, gt=1.0)
-    """Longest wavelength, over 2π: larger for longer texts."""
-    pairing: Literal["halves", "interleaved"] = "halves"
-    """Which dimensions form a pair: i with i + half (Llama) or neighbours (the paper, GPT-J)."""
-
-
-class Alibi(Settings):
-    """The score falls with the distance, at a fixed slope per head; reads longer texts than it was trained on."""
-
-    kind: Literal["alibi"] = "alibi"
-
-
-class Buckets(Settings):
-    """T5: a learned number per head and bucket of distances."""
-
-    kind: Literal["t5"] = "t5"
-    num_buckets: int = Field(default=32, ge=4, le=1024, multiple_of=4)
-    """How many numbers a head learns."""
-    max_distance: int = Field(default=128, ge=2, le=65536)
-    """From here on all distances share a bucket."""
-
-    @model_validator(mode="after")
-    def _check_distance(self) -> "Buckets":
-        if self.max_distance <= self.num_buckets // 2:
-            raise SettingsError(
-                f"max_distance={self.max_distance} leaves nothing for {self.num_buckets} buckets to share; "
-                f"choose more than {self.num_buckets // 2}, or fewer num_buckets",
-                f"max_distance={self.max_distance} 使 {self.num_buckets} 个桶无可共用；"
-                f"请大于 {self.num_buckets // 2}，或减小 num_buckets",
-            )
-        return self
-
-
-class Relative(Settings):
-    """Shaw: learned vectors of clipped distances, for keys and for values."""
-
-    kind: Literal["relative"] = "relative"
-    limit: int = Field(default=16, ge=1, le=4096)
-    """Distances are held between −limit and +limit."""
-    values: bool = True
-    """As published; needs attention.kind=full, which forms the weights. Without, the vectors join the keys only."""
-
-
-class TransformerXL(Settings):
-    """Waves of the distance through their own projection, and two biases; ready for a memory of earlier keys."""
-
-    kind: Literal["transformer_xl"] = "transformer_xl"
-
-
-class Continuous(Settings):
-    """FLOATER: a learned differential equation moves a vector along the sentence."""
-
-    kind: Literal["continuous"] = "continuous"
-    delta: float = Field(default=0.01, gt=0, le=1)
-    """Time between two places; the larger, the faster an update moves what is far from the start."""
-    stride: int = Field(default=16, ge=1, le=1024)
-    """Places per Runge–Kutta step; those between are interpolated."""
-
+GROUP = "headwise.positions"
 
 PositionSettings = Annotated[
     Sinusoidal | Learned | Rotary | Alibi | Buckets | Relative | TransformerXL | Continuous,
-    Field(discriminator="kind"),
+    OpenChoice(GROUP, PositionKind),
+]
+BUILT_IN: tuple[type[PositionKind], ...] = get_args(get_args(PositionSettings)[0])
+DEFAULT_POSITION = Sinusoidal()
+
+__all__ = [
+    "BUILT_IN",
+    "DEFAULT_POSITION",
+    "GROUP",
+    "Alibi",
+    "Buckets",
+    "Continuous",
+    "Learned",
+    "PositionSettings",
+    "Relative",
+    "Rotary",
+    "Sinusoidal",
+    "TransformerXL",
+    "build_positions",
+    "build_relations",
+    "check_relation",
+    "position_kinds",
 ]
 
+NEEDS: dict[Need, Words] = {
+    "places": ("turns queries and keys", "旋转查询与键"),
+    "views": ("marks queries and keys in different ways", "以不同方式标记查询与键"),
+    "distances": ("adds a bias to the scores", "给分数加偏置"),
+    "pairs": ("adds a bias of its own for every pair of query and key", "给每对查询与键各加偏置"),
+    "weights": ("adds to the values, for which every weight is needed", "给值加向量，需要每个权重"),
+}
+"""What an encoding does that a kernel must be able to take."""
 
-def build_positions(settings: PositionSettings, *, dim: int) -> nn.Module | None:
-    """What is added to the embeddings of tokens; None for kinds that speak to attention instead."""
-    match settings:
-        case Sinusoidal():
-            return SinusoidalPositions(dim, layout=settings.layout)
-        case Learned():
-            return LearnedPositions(dim, max_length=settings.max_length)
-        case Continuous():
-            return SinusoidalPositions(dim)
-        case Rotary() | Alibi() | Buckets() | Relative() | TransformerXL():
-            return None
+
+def position_kinds() -> dict[str, type[PositionKind]]:
+    """Every position encoding by its word: the built-in ones, then those of installed packages."""
+    return all_kinds(GROUP, PositionKind, BUILT_IN)
+
+
+def build_positions(settings: PositionKind, *, dim: int) -> nn.Module | None:
+    """What is added to the embeddings of tokens; None for kinds that are told to attention
+    instead."""
+    return settings.build_added(dim=dim)
 
 
 def build_relations(
-    settings: PositionSettings, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
+    settings: PositionKind, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
 ) -> Sequence[Relation | None]:
-    """For each layer of a stack what its self-attention is told (attention/multi_head.Relation), or None for kinds that are added."""
-    match settings:
-        case Sinusoidal() | Learned():
-            return [None] * num_layers
-        case Rotary():
-            _require_even(dim // num_heads, dim=dim, num_heads=num_heads)
-            return [RotaryRelation(settings.base, settings.pairing)] * num_layers
-        case Alibi():
-            return [AlibiRelation(num_heads)] * num_layers
-        case Buckets():
-            shared = BucketRelation(
-                num_heads, num_buckets=settings.num_buckets, max_distance=settings.max_distance, is_causal=is_causal
-            )
-            return [shared] * num_layers
-        case Relative():
-            head_dim = dim // num_heads
-            return [RelativeRelation(head_dim, limit=settings.limit, values=settings.values) for _ in range(num_layers)]
-        case TransformerXL():
-            return [TransformerXLRelation(dim, num_heads) for _ in range(num_layers)]
-        case Continuous():
-            dynamics = PathDynamics(dim)
-            return [
-                ContinuousRelation(dim, dynamics, delta=settings.delta, stride=settings.stride)
-                for _ in range(num_layers)
-            ]
+    """For each layer of a stack what its self-attention is told, or None for kinds that are
+    added."""
+    return settings.build_relations(
+        num_layers=num_layers, dim=dim, num_heads=num_heads, is_causal=is_causal
+    )
 
 
-def _require_even(head_dim: int, *, dim: int, num_heads: int) -> None:
-    if head_dim % 2 != 0:
-        raise UsageError(
-            f"position.kind=rotary turns pairs of dimensions, but {num_heads} heads of dim={dim} have {head_dim} each; "
-            "choose a number of heads that leaves an even width",
-            f"position.kind=rotary 旋转成对的维度，而 dim={dim} 分成 {num_heads} 个头后每头 {head_dim} 维；请选使每头维数为偶数的头数",
-        )
+def check_relation(attention: AttentionKind, relation: Relation | None) -> None:
+    """Refuse a position encoding that the kernel cannot be told of, with kernels and encodings that
+    fit."""
+    if relation is None or relation.needs in attention.takes:
+        return
+    need, kind = relation.needs, attention.kind
+    able = kinds_that(lambda one: need in one.takes)
+    if kind in able:
+        en = "leave the score and the weights of attention as they are by default"
+        zh = "请让 attention 的 score 与 weights 保持默认"
+    else:
+        en = f"use attention.kind={join_words(able, ' or ')}"
+        zh = f"请用 attention.kind={join_words(able, ' 或 ', '、')}"
+    ways = [
+        f"position.{text}"
+        for text, other in position_kinds()[relation.kind].variants.items()
+        if other in attention.takes
+    ]
+    others = [one.word() for one in BUILT_IN if one.needs is None or one.needs in attention.takes]
+    en, zh = (
+        ", or ".join([en, *ways, f"position.kind={join_words(others, ' or ')}"]),
+        "，或 ".join([zh, *ways, f"position.kind={join_words(others, ' 或 ', '、')}"]),
+    )
+    raise UsageError(
+        f"position.kind={relation.kind} {NEEDS[need][0]}, which attention.kind={kind} cannot take; "
+        f"{en}",
+        f"position.kind={relation.kind} {NEEDS[need][1]}，attention.kind={kind} 做不到；{zh}",
+    )

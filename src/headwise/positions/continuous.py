@@ -1,48 +1,61 @@
-"""Positions as a path: a learned differential equation carries a vector along the sentence (FLOATER).
+"""Positions as a path: a learned differential equation carries a vector along the sentence
+(FLOATER).
 
-    dp/dt = h(p, t),    p(0) learned        token at place m:  q_m + p_q(m δ),  k_m + p_k(m δ),  v_m + p_v(m δ)
+    dp/dt = h(p, t),    p(0) learned
+    token at position m:  q_m + p_q(m δ),  k_m + p_k(m δ),  v_m + p_v(m δ)
     h(p, t) = W₂ [relu(W₁ [p, t] + b₁), t] + b₂
 
-Liu, Yu, Dhillon & Hsieh 2020. One h is shared by all layers of a stack, each layer has three start vectors; sinusoids of the place
-are added to the embeddings as always. W₂, b₂ and p(0) start at zero, so that the path is zero at every length and training begins
-with an ordinary Transformer: time grows with the place, and any other h would carry the path further off the longer the text is.
+Liu, Yu, Dhillon & Hsieh 2020. One h is shared by all layers of a stack, each layer has three start
+vectors; sinusoids of the place are added to the embeddings as always. W₂, b₂ and p(0) start at
+zero, so that the path is zero at every length and training begins with an ordinary Transformer:
+time grows with the place, and any other h would carry the path further off the longer the text is.
 The path goes on for any length, and a place that was never trained continues the same motion.
 
-The equation is solved by the classical method of Runge and Kutta, one step for `stride` places; the places between are read
-from the cubic that has the ends' values and slopes (Hermite), an error of the same fourth order. The paper steps five times for
-every place, which is so slow that it keeps the result for 400 updates and learns from one in 400. A row of 128 places is 8 steps here,
-which is cheap enough to be done in every update with its gradient: there is no state, so nothing to save, resume or record.
-No number of the path and none of its gradient exceeds MAX_VALUE: a learned h may grow without bound over a large δ or a
-long text, and beyond the numbers of float32 every weight of attention would be NaN.
+The equation is solved by the classical method of Runge and Kutta, one step for `stride` places; the
+places between are read from the cubic that has the ends' values and slopes (Hermite), an error of
+the same fourth order. The paper steps five times for every place, which is so slow that it keeps
+the result for 400 updates and learns from one in 400. A row of 128 places is 8 steps here, which is
+cheap enough to be done in every update with its gradient: there is no state, so nothing to save,
+resume or record. No number of the path and none of its gradient exceeds MAX_VALUE: a learned h may
+grow without bound over a large δ or a long text, and beyond the numbers of float32 every weight of
+attention would be NaN.
 
-Only without gradients, when weights stand still, is the solved path kept: a decoding step must not walk it again. `train()` and
-`eval()` forget it, and so does any change of a weight that torch counts; it does not count what is written through `.data`.
+Only without gradients, when weights stand still, is the solved path kept: a decoding step must not
+walk it again. `train()` and `eval()` forget it, and so does any change of a weight that torch
+counts; it does not count what is written through `.data`.
 
-Tested against: torchdiffeq (fixed and adaptive steps), sinusoids as the solution of a linear h, order four; zero at the start;
-finite with a finite gradient under weights made to explode, for the smallest and the largest δ.
+Tested against: torchdiffeq (fixed and adaptive steps), sinusoids as the solution of a linear h,
+order four; zero at the start; finite with a finite gradient under weights made to explode, for the
+smallest and the largest δ.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
-from headwise.attention.multi_head import Need
+from headwise.attention.multi_head import Need, Relation
+from headwise.initialization import InitialWeights, initial_linear, xavier, zeros
+from headwise.positions.declaration import PositionKind
+from headwise.positions.sinusoidal import SinusoidalPositions
+from headwise.settings.kind import Words
 
 Dynamics = Callable[[Tensor, float], Tensor]
 MAX_VALUE = 1e3
-"""Far beyond any path that is of use. Scores are products of two such numbers; backward passes that compute exp(score -
-log-sum) anew overflow where a score has fewer digits than that difference needs, which happened with 10⁴."""
+"""Far beyond any path that is of use. Scores are products of two such numbers; backward passes that
+compute exp(score - log-sum) anew overflow where a score has fewer digits than that difference
+needs, which happened with 10⁴."""
 
 
 class _Bounded(torch.autograd.Function):
     """Numbers and, on the way back, gradients between -MAX_VALUE and MAX_VALUE.
 
-    Each step multiplies the gradient by the slope of h. Over many long steps the product leaves the numbers of float32,
-    although the path itself is bounded.
+    Each step multiplies the gradient by the slope of h. Over many long steps the product leaves the
+    numbers of float32, although the path itself is bounded.
     """
 
     @staticmethod
@@ -57,13 +70,20 @@ class _Bounded(torch.autograd.Function):
 
 
 def solve_path(
-    dynamics: Dynamics, start: Float[Tensor, "*vector dim"], *, length: int, delta: float, stride: int
+    dynamics: Dynamics,
+    start: Float[Tensor, "*vector dim"],
+    *,
+    length: int,
+    delta: float,
+    stride: int,
 ) -> Float[Tensor, "time *vector dim"]:
     """p(0), p(δ), … p((length − 1) δ) by Runge–Kutta steps of stride · δ."""
     step = stride * delta
     # Weights of the ends' values and slopes at the places between: Hermite's cubic.
     s = torch.arange(stride, dtype=torch.float64, device=start.device) / stride
-    hermite = torch.stack([2 * s**3 - 3 * s**2 + 1, s**3 - 2 * s**2 + s, 3 * s**2 - 2 * s**3, s**3 - s**2]).to(start)
+    hermite = torch.stack(
+        [2 * s**3 - 3 * s**2 + 1, s**3 - 2 * s**2 + s, 3 * s**2 - 2 * s**3, s**3 - s**2]
+    ).to(start)
     bounded = _Bounded.apply
     places, value, slope = [], start, dynamics(start, 0.0)
     for number in range(max(1, -(-length // stride))):  # of no places an empty path
@@ -87,6 +107,11 @@ class PathDynamics(nn.Module):
         self.widen = nn.Linear(dim + 1, dim)
         self.narrow = nn.Linear(dim + 1, dim)
 
+    def initial_weights(self) -> InitialWeights:
+        """No motion at first, at any length; it is learned."""
+        yield from initial_linear(self.widen, xavier())
+        yield from initial_linear(self.narrow, zeros)
+
     def forward(self, p: Float[Tensor, "vector dim"], time: float) -> Float[Tensor, "vector dim"]:
         clock = p.new_full((*p.shape[:-1], 1), time)
         hidden = self.widen(torch.cat([p, clock], dim=-1)).relu()
@@ -103,12 +128,16 @@ class SolvedPath:
     versions: tuple[int, ...]
 
     def is_of(self, weights: Sequence[Tensor]) -> bool:
-        same = all(own.data_ptr() == other.data_ptr() for own, other in zip(self.weights, weights, strict=True))
+        same = all(
+            own.data_ptr() == other.data_ptr()
+            for own, other in zip(self.weights, weights, strict=True)
+        )
         return same and self.versions == tuple(weight._version for weight in weights)
 
 
 class ContinuousRelation(nn.Module):
-    """What self-attention is told in one layer; `dynamics` is the same module in all layers of a stack."""
+    """What self-attention is told in one layer; `dynamics` is the same module in all layers of a
+    stack."""
 
     kind = "continuous"
     needs: Need = "views"
@@ -120,10 +149,26 @@ class ContinuousRelation(nn.Module):
         self.start = nn.Parameter(torch.zeros(3, dim))
         self._kept: SolvedPath | None = None
 
-    def train(self, mode: bool = True) -> "ContinuousRelation":  # noqa: FBT001, FBT002 - the signature is torch's
-        """A recorded update (CUDA graph) changes weights without being counted; between two validations stands this call."""
+    def initial_weights(self) -> InitialWeights:
+        return [(self.start, zeros)]
+
+    # The signature is torch's.
+    def train(self, mode: bool = True) -> "ContinuousRelation":  # noqa: FBT001, FBT002
+        """A recorded update (CUDA graph) changes weights without being counted; between two
+        validations stands this call."""
         self._kept = None
         return super().train(mode)
+
+    def begin_moving(self, generator: torch.Generator) -> None:
+        """Draw a motion, so that there is something to see before training."""
+        nn.init.xavier_uniform_(self.dynamics.narrow.weight, generator=generator)
+
+    def table_by_position(self, length: int) -> Float[Tensor, "time dim"]:
+        """The path of the keys."""
+        path = solve_path(
+            self.dynamics, self.start, length=length, delta=self.delta, stride=self.stride
+        )
+        return path[:, 1]
 
     def place(
         self,
@@ -135,25 +180,69 @@ class ContinuousRelation(nn.Module):
         length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         path = self._solve(length) if torch.is_grad_enabled() else self._recall(length)
-        added = path[position].unflatten(-1, (q.shape[1], -1)).to(q.dtype)  # [batch, time, 3, head, head_dim]
+        added = (
+            path[position].unflatten(-1, (q.shape[1], -1)).to(q.dtype)
+        )  # [batch, time, 3, head, head_dim]
         added_q, added_k, added_v = added.permute(2, 0, 3, 1, 4).unbind()
         return q + added_q, k + added_k, v + added_v
 
-    def bias(self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int) -> None:
+    def bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
+    ) -> None:
         return None
 
     def _solve(self, length: int) -> Float[Tensor, "time three dim"]:
-        return solve_path(self.dynamics, self.start, length=length, delta=self.delta, stride=self.stride)
+        return solve_path(
+            self.dynamics, self.start, length=length, delta=self.delta, stride=self.stride
+        )
 
     def _recall(self, length: int) -> Float[Tensor, "time three dim"]:
-        """The path of these very weights, solved once and for twice the length when it turns out too short."""
+        """The path of these very weights, solved once and for twice the length when it turns out
+        too short."""
         if torch.compiler.is_compiling():
             return self._solve(length)
         weights = (*self.dynamics.parameters(), self.start)
         if any(weight.is_inference() for weight in weights):
-            return self._solve(length)  # whether such weights were changed since, torch does not tell
+            return self._solve(
+                length
+            )  # whether such weights were changed since, torch does not tell
         if self._kept is None or not self._kept.is_of(weights) or len(self._kept.path) < length:
             versions = tuple(weight._version for weight in weights)
             held = tuple(weight.detach() for weight in weights)
             self._kept = SolvedPath(self._solve(max(2 * length, 64)), held, versions)
         return self._kept.path
+
+
+class Continuous(PositionKind):
+    """FLOATER: a learned differential equation moves a vector along the sentence."""
+
+    kind: Literal["continuous"] = "continuous"
+    delta: float = Field(default=0.01, gt=0, le=1)
+    """Time between two positions; the larger, the faster an update moves what is far from the
+    start."""
+    stride: int = Field(default=16, ge=1, le=1024)
+    """Positions per Runge–Kutta step; those between are interpolated."""
+
+    title: ClassVar[Words] = ("a learned path (FLOATER 2020)", "学得的路径（FLOATER 2020）")
+    summary: ClassVar[Words] = (
+        "A learned differential equation moves a vector along the sentence.",
+        "学得的微分方程使一个向量沿句子移动。",
+    )
+    paper: ClassVar[str] = (
+        "Liu, Yu, Dhillon & Hsieh 2020, Learning to Encode Position for Transformer with "
+        "Continuous Dynamical Model"
+    )
+    needs: ClassVar[Need] = "views"
+    formula: ClassVar[str] = "dp/dt = h(p, t);  k_m ← k_m + p(m δ)"
+
+    def build_added(self, *, dim: int) -> nn.Module:
+        return SinusoidalPositions(dim)
+
+    def build_relations(
+        self, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
+    ) -> Sequence[Relation | None]:
+        dynamics = PathDynamics(dim)
+        return [
+            ContinuousRelation(dim, dynamics, delta=self.delta, stride=self.stride)
+            for _ in range(num_layers)
+        ]

@@ -1,26 +1,35 @@
-"""Positions as waves of the distance: Transformer-XL's score, made for keys that reach further back than the queries.
+"""Positions as waves of the distance: Transformer-XL's score, made for keys that reach further back
+than the queries.
 
     score(i, j) = [ (q_i + u) · k_j  +  (q_i + w) · W_r R(i − j) ] / √head_dim
 
-Dai et al. 2019. Four questions are told apart: does the content fit (q·k), does the distance (q·W_r R), is this key wanted by anybody
-(u·k), is this distance (w·W_r R)? R(d) are the sines and cosines of sinusoidal.py, of a distance instead of a place; W_r, u and
-w are learned in each layer. Since R knows distances only, a key remembered from an earlier segment keeps its meaning:
-`offset` says how many keys precede the first query.
+Dai et al. 2019. Four questions are told apart: does the content fit (q·k), does the distance (q·W_r
+R), is this key wanted by anybody (u·k), is this distance (w·W_r R)? R(d) are the sines and cosines
+of sinusoidal.py, of a distance instead of a place; W_r, u and w are learned in each layer. Since R
+knows distances only, a key remembered from an earlier segment keeps its meaning: `offset` says how
+many keys precede the first query.
 
-Without a [query, key, dim] table: (q + w) is multiplied with the W_r R of every distance there is, [query, distance], and row
-i is then read from column −i on. Laid out flat, that is one reshape (the paper's shift).
-Any length can be computed, distances being waves; distances that were never trained may be read badly.
+Without a [query, key, dim] table: (q + w) is multiplied with the W_r R of every distance there is,
+[query, distance], and row i is then read from column −i on. Laid out flat, that is one reshape (the
+paper's shift). Any length can be computed, distances being waves; distances that were never trained
+may be read badly.
 
-Tested against: the formula pair by pair, gradients included; keys that precede equal one longer sequence.
+Tested against: the formula pair by pair, gradients included; keys that precede equal one longer
+sequence.
 """
 
 import math
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.attention.multi_head import Need
+from headwise.attention.multi_head import Need, Relation
+from headwise.initialization import PROJECTION_GAIN, InitialWeights, initial_linear, xavier, zeros
+from headwise.positions.declaration import PositionKind
+from headwise.settings.kind import Words
 
 
 def distance_waves(distance: Float[Tensor, " distance"], dim: int) -> Float[Tensor, "distance dim"]:
@@ -33,9 +42,11 @@ def distance_waves(distance: Float[Tensor, " distance"], dim: int) -> Float[Tens
 def shift_rows(
     table: Float[Tensor, "batch head query distance"], num_keys: int
 ) -> Float[Tensor, "batch head query key"]:
-    """From distances −(num_queries − 1 + offset) … num_keys − 1 − offset of each query to its keys 0 … num_keys − 1.
+    """From distances −(num_queries − 1 + offset) … num_keys − 1 − offset of each query to its keys
+    0 … num_keys − 1.
 
-    Key j of query i stands in column j − i + num_queries − 1, so each row starts one column earlier than the one above.
+    Key j of query i stands in column j − i + num_queries − 1, so each row starts one column earlier
+    than the one above.
     """
     num_queries, num_distances = table.shape[-2:]
     if num_queries == 1:
@@ -46,7 +57,8 @@ def shift_rows(
 
 
 class TransformerXLRelation(nn.Module):
-    """What self-attention is told in one layer: u joins the queries, the rest is a bias for every pair."""
+    """What self-attention is told in one layer: u joins the queries, the rest is a bias for every
+    pair."""
 
     kind = "transformer_xl"
     needs: Need = "pairs"
@@ -57,6 +69,20 @@ class TransformerXLRelation(nn.Module):
         self.distance = nn.Linear(dim, dim, bias=False)
         self.content_bias = nn.Parameter(torch.zeros(num_heads, 1, dim // num_heads))
         self.distance_bias = nn.Parameter(torch.zeros(num_heads, 1, dim // num_heads))
+
+    def initial_weights(self) -> InitialWeights:
+        yield self.content_bias, zeros
+        yield self.distance_bias, zeros
+        yield from initial_linear(self.distance, xavier(gain=PROJECTION_GAIN))
+
+    shows_fixed_part = True
+    """Without a model only the waves are shown, which are not learned."""
+
+    def table_by_distance(
+        self, distance: Int[Tensor, " distance"]
+    ) -> Float[Tensor, "distance dim"]:
+        """The waves; the published R is of the distance back, i − j."""
+        return distance_waves(-distance.float(), self.dim)
 
     def place(
         self,
@@ -79,3 +105,24 @@ class TransformerXLRelation(nn.Module):
         by_head = waves.unflatten(-1, (self.num_heads, -1)).transpose(0, 1).to(q.dtype)
         asked = q + (self.distance_bias - self.content_bias).to(q.dtype)
         return shift_rows(asked @ by_head.transpose(-2, -1) / math.sqrt(q.shape[-1]), num_keys)
+
+
+class TransformerXL(PositionKind):
+    """Waves of the distance through their own projection, and two biases; ready for a memory of
+    earlier keys."""
+
+    kind: Literal["transformer_xl"] = "transformer_xl"
+
+    title: ClassVar[Words] = ("waves of distance (Transformer-XL)", "距离的波（Transformer-XL）")
+    summary: ClassVar[Words] = (
+        "Waves of the distance pass through a projection of their own, with two biases.",
+        "距离的正弦波经过自己的投影，另有两个偏置。",
+    )
+    paper: ClassVar[str] = "Dai et al. 2019, Transformer-XL"
+    needs: ClassVar[Need] = "pairs"
+    formula: ClassVar[str] = "score(i, j) = [(q_i + u) · k_j + (q_i + w) · W R(i − j)] / √dim"
+
+    def build_relations(
+        self, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
+    ) -> Sequence[Relation | None]:
+        return [TransformerXLRelation(dim, num_heads) for _ in range(num_layers)]

@@ -1,8 +1,10 @@
-"""Connections are accepted while there is a place for them; more wait in the system's line, where they cost no open file.
+"""Connections are accepted while there is a place for them; more wait in the system's line, where
+they cost no open file.
 
-asyncio accepts whatever comes: beyond the open files that a process may have, connections could only be cut off, and their clients
-saw a reset. Who is accepted beyond the bound of `slots.py` is told 503 and closed, which gives the place to the next in line.
-Tested: a real process with 64 files and 200 clients.
+asyncio accepts whatever comes: beyond the open files that a process may have, connections could
+only be cut off, and their clients saw a reset. Who is accepted beyond the bound of `slots.py` is
+told 503 and closed, which gives the place to the next in line. Tested: a real process with 64 files
+and 200 clients.
 """
 
 import asyncio
@@ -26,7 +28,9 @@ class AcceptingServer(uvicorn.Server):
         kind = self.config.http_protocol_class
         assert issubclass(kind, Connection)
         self._kind = kind
-        self._accepting = [asyncio.ensure_future(self._accept(one, kind.slots)) for one in sockets or ()]
+        self._accepting = [
+            asyncio.ensure_future(self._accept(one, kind.slots)) for one in sockets or ()
+        ]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for task in self._accepting:
@@ -50,7 +54,9 @@ class AcceptingServer(uvicorn.Server):
                     accepted.append(listening.accept()[0])
                 except OSError:  # nobody else is in line
                     break
-            connecting = [loop.connect_accepted_socket(self._make_connection, one) for one in accepted]
+            connecting = [
+                loop.connect_accepted_socket(self._make_connection, one) for one in accepted
+            ]
             await asyncio.gather(*connecting, return_exceptions=True)
 
     def _make_connection(self) -> Connection:

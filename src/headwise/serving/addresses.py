@@ -1,9 +1,9 @@
-"""What each address takes, settled before a body is read: 404 for no address, 405 with `Allow` for a method it does not
-take, and the types of body that its description names.
+"""What each address takes, settled before a body is read: 404 for no address, 405 with `Allow` for
+a method it does not take, and the types of body that its description names.
 
-A router answers 405 from the first route that has the path, so an address with a GET route and a POST route would name
-only one of them. And a body is checked before a router is asked: without this table a PUT without a body was told to
-send JSON. Tested for every address and every method.
+A router answers 405 from the first route that has the path, so an address with a GET route and a
+POST route would name only one of them. And a body is checked before a router is asked: without this
+table a PUT without a body was told to send JSON. Tested for every address and every method.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,10 @@ NOT_OFFERED = {
     "/suggest": ("this server takes no suggestions", "此服务器不接受译文建议"),
 }
 """Addresses that clients of LibreTranslate may ask for, and what they are told."""
-NO_ADDRESS = ("there is nothing at this address; see /openapi.json", "该地址不存在；参见 /openapi.json")
+NO_ADDRESS = (
+    "there is nothing at this address; see /openapi.json",
+    "该地址不存在；参见 /openapi.json",
+)
 OPEN_ENDED = ":path}"
 """How the path of a route ends that takes everything below it."""
 
@@ -45,7 +48,11 @@ class Addresses:
         for route in (route for router in routers for route in router.routes):
             if isinstance(route, Route):
                 is_open = route.path.endswith(OPEN_ENDED)
-                table, path = (self._below, route.path.rpartition("{")[0]) if is_open else (self._exact, route.path)
+                table, path = (
+                    (self._below, route.path.rpartition("{")[0])
+                    if is_open
+                    else (self._exact, route.path)
+                )
                 address = table.setdefault(path, Address())
                 address.methods |= route.methods or set()
                 address.media_types |= _described_types(route)
@@ -59,7 +66,9 @@ class Addresses:
         """Refuse an address that is not there, and a method that the address does not take."""
         found = self._exact.get(path)
         if found is None:
-            found = next((one for start, one in self._below.items() if path.startswith(start)), None)
+            found = next(
+                (one for start, one in self._below.items() if path.startswith(start)), None
+            )
         if found is None:
             en, zh = NOT_OFFERED.get(path, NO_ADDRESS)
             raise Refusal(404, "no_address", en=en, zh=zh)

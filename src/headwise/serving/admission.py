@@ -4,9 +4,11 @@
     it is missing or unknown                               401 or 403, and one of its address's requests a minute is taken
     no keys are asked for                                  one of its address's requests a minute is taken
 
-So whoever is refused is slowed down like everybody else. LibreTranslate's clients put their key into the body and know no other
-place: at their addresses a caller without a key in the headers is let through to there, and one of its address's requests is taken; it is given
-back when the key in the body is known. So a body that is never read to a key (not JSON, a field missing) is paid for. Requests without a body are checked by the routes they are for. Tested through the addresses.
+So whoever is refused is slowed down like everybody else. LibreTranslate's clients put their key
+into the body and know no other place: at their addresses a caller without a key in the headers is
+let through to there, and one of its address's requests is taken; it is given back when the key in
+the body is known. So a body that is never read to a key (not JSON, a field missing) is paid for.
+Requests without a body are checked by the routes they are for. Tested through the addresses.
 """
 
 from typing import Any
@@ -45,7 +47,9 @@ def _admit(server: Server, scope: Scope, key: str | None) -> None:
     caller = _address_of(scope)
     if server.keys:
         try:
-            caller = "key " + server.keys.find(_key_of(scope) or key, in_body=scope["path"] in KEY_IN_BODY)
+            caller = "key " + server.keys.find(
+                _key_of(scope) or key, in_body=scope["path"] in KEY_IN_BODY
+            )
         except Refusal:
             _charge(server, scope, caller)
             raise

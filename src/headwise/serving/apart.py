@@ -1,11 +1,14 @@
-"""A worker whose searches run in a process of their own, so that HTTP and model share no interpreter.
+"""A worker whose searches run in a process of their own, so that HTTP and model share no
+interpreter.
 
-The model's thread and the event loop are both Python: with a small model each waited for the other at every step. Here sentences go
-through a pipe to `searcher.py` and translations come back; the rest (traces, streams) stays with the thread of `worker.py`, and its
-copy of the weights. Queue, deadline and leaving are as before: who leaves is told to the process, which drops the row at its
-next step. A process that dies, or hangs and is killed (`search_process.py`), is started again and given what it had once more; whoever has seen two die, everybody if one dies
-before it has read its model, and whoever has spent half their time waiting for one to begin, is told (503).
-Tested: a real process, killed, stopped, left, closed.
+The model's thread and the event loop are both Python: with a small model each waited for the other
+at every step. Here sentences go through a pipe to `searcher.py` and translations come back; the
+rest (traces, streams) stays with the thread of `worker.py`, and its copy of the weights. Queue,
+deadline and leaving are as before: who leaves is told to the process, which drops the row at its
+next step. A process that dies, or hangs and is killed (`search_process.py`), is started again and
+given what it had once more; whoever has seen two die, everybody if one dies before it has read its
+model, and whoever has spent half their time waiting for one to begin, is told (503). Tested: a real
+process, killed, stopped, left, closed.
 """
 
 import asyncio
@@ -21,18 +24,20 @@ import torch
 
 from headwise.child_processes import child_command
 from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.results import Hypothesis
 from headwise.errors import HeadwiseError
 from headwise.serving.faults import Refusal
 from headwise.serving.held_files import HeldFiles
 from headwise.serving.load import Load
 from headwise.serving.orders import Order, Part
-from headwise.serving.search import Search, Sentence, write_down
+from headwise.serving.search import Search, Sentence
 from headwise.serving.search_process import SearchProcess, start_process
 from headwise.serving.worker import CLOSE_SECONDS, Worker, WorkerDied
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 AGAIN_SECONDS = 1.0
-"""Between the death of a process and the birth of the next; twice as long after each that could not begin."""
+"""Between the death of a process and the birth of the next; twice as long after each that could not
+begin."""
 MAX_DOUBLINGS = 5
 START_SECONDS = 5
 """After so long who came while a model was being loaded is told to come back."""
@@ -47,10 +52,18 @@ class Bug(RuntimeError):  # noqa: N818 - not ours to mend here
 class WorkerApart(Worker):
     """A worker with a process beside its thread."""
 
-    def __init__(self, name: str, translator: Translator, held: HeldFiles, *, precision: str = "auto") -> None:
+    def __init__(
+        self, name: str, translator: Translator, held: HeldFiles, *, precision: str = "auto"
+    ) -> None:
         super().__init__(name)
         self._translator, self._held = translator, held
-        words = str(held.bundle), precision, str(torch.get_num_threads()), held.manifest, json.dumps(held.descriptors)
+        words = (
+            str(held.bundle),
+            precision,
+            str(torch.get_num_threads()),
+            held.manifest,
+            json.dumps(held.descriptors),
+        )
         self._command = child_command("headwise.serving.searcher", *words)
         self._process: SearchProcess | None = None
         self._apart = Load()
@@ -92,7 +105,9 @@ class WorkerApart(Worker):
 
     async def open(self) -> None:
         """Start the process; what is put before it has loaded its model waits in the pipe."""
-        process = await start_process(self._command, self, files=list(self._held.descriptors.values()))
+        process = await start_process(
+            self._command, self, files=list(self._held.descriptors.values())
+        )
         if process.has_ended:
             return
         self._process = process
@@ -134,7 +149,9 @@ class WorkerApart(Worker):
         return self._process is not None and self._process.has_begun
 
     def _bound_wait(self, number: int) -> None:
-        """Half of the time an order has left is for a process to begin; the other half is for the client to ask elsewhere."""
+        """Half of the time an order has left is for a process to begin; the other half is for the
+        client to ask elsewhere.
+        """
         if not self._has_begun:
             seconds = (self._orders[number].deadline - monotonic()) / 2
             asyncio.get_running_loop().call_later(seconds, self._give_up_waiting, number)
@@ -190,7 +207,13 @@ class WorkerApart(Worker):
         if order is None:
             return
         if "found" in frame:
-            found = [write_down(self._translator, *one[:3], is_whole=one[3]) for one in frame["found"]]
+            # The log-probabilities of single tokens are not sent: nobody asks for them here.
+            found = [
+                self._translator.write_down(
+                    Hypothesis(tokens, total, score, token_log_probabilities=(), finished=finished)
+                )
+                for tokens, total, score, finished in frame["found"]
+            ]
             order.deliver(order.parts[frame["place"]], tuple(found), seconds=frame["seconds"])
         elif "error" in frame:
             order.fail(HeadwiseError(*frame["error"]))
@@ -209,21 +232,29 @@ class WorkerApart(Worker):
         self._gone = []
         give_up = self._is_closed or self._num_stillborn
         waiting = {number: order for number, order in self._orders.items() if not order.is_over}
-        self._orders = {} if give_up else {n: order for n, order in waiting.items() if n not in self._second_try}
+        self._orders = (
+            {}
+            if give_up
+            else {n: order for n, order in waiting.items() if n not in self._second_try}
+        )
         self._second_try = set(self._orders)
         self._unsent = dict.fromkeys(self._orders)
         for number in self._orders:
             self._bound_wait(number)
         for number in waiting.keys() - self._orders.keys():
             waiting[number].fail(
-                WorkerDied("the process that searches has ended; if it could say why, it did so above")
+                WorkerDied(
+                    "the process that searches has ended; if it could say why, it did so above"
+                )
             )
         if not self._is_closed:
             self.num_restarts += 1
             logger.error("the process of worker %s has ended and is started again", self.name)
             seconds = AGAIN_SECONDS * 2 ** min(self._num_stillborn, MAX_DOUBLINGS)
             loop = asyncio.get_running_loop()
-            self._again = loop.call_later(seconds, lambda: asyncio.ensure_future(self._open_again()))
+            self._again = loop.call_later(
+                seconds, lambda: asyncio.ensure_future(self._open_again())
+            )
 
     async def _open_again(self) -> None:
         try:
@@ -240,7 +271,9 @@ def still_loading() -> Refusal:
 
 def travels(parts: Sequence[Part]) -> bool:
     """Sentences do; functions and what is watched step by step stay here."""
-    return bool(parts) and all(type(part.run) is Search and part.run.watch is None for part in parts)
+    return bool(parts) and all(
+        type(part.run) is Search and part.run.watch is None for part in parts
+    )
 
 
 @lru_cache(256)

@@ -2,9 +2,9 @@
 
     app = create_app(load_models(["runs/demo"]), ServerSettings())
 
-`ROUTERS` lists every subject. On start the workers begin and each translator translates once, so that the first client does not
-pay for it; `/readyz` says when. The interactive documentation of FastAPI is off: it would load scripts from elsewhere.
-Tested through every address.
+`ROUTERS` lists every subject. On start the workers begin and each translator translates once, so
+that the first client does not pay for it; `/readyz` says when. The interactive documentation of
+FastAPI is off: it would load scripts from elsewhere. Tested through every address.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from headwise.serving.admission import require_key
 from headwise.serving.api import (
     demo,
     health,
+    kinds,
     language,
     libretranslate,
     metrics,
@@ -44,7 +45,7 @@ from headwise.serving.sentences import prepare
 from headwise.serving.server import Server
 from headwise.serving.streaming import watch_part
 from headwise.serving.wishes import choose_settings
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 ROUTERS: tuple[APIRouter, ...] = (
     models.router,
@@ -52,6 +53,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     trace.router,
     numbers.router,
     positions.router,
+    kinds.router,
     patterns.router,
     language.router,
     runs.router,
@@ -70,13 +72,18 @@ MEASURED_TEXTS = ("a b c d e f g h",) * 32
 def create_app(
     given: Mapping[str, LoadedModel], settings: ServerSettings | None = None, *, apart: bool = False
 ) -> FastAPI:
-    """The application that serves these models; `apart`: searches run in processes of their own (`apart.py`)."""
+    """The application that serves these models; `apart`: searches run in processes of their own
+    (`apart.py`).
+    """
     server = Server(given, settings or ServerSettings(), apart=apart)
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[None]:
         await server.start()
-        tasks = [asyncio.create_task(warm_up(server)), asyncio.create_task(server.metrics.watch_loop())]
+        tasks = [
+            asyncio.create_task(warm_up(server)),
+            asyncio.create_task(server.metrics.watch_loop()),
+        ]
         try:
             yield
         finally:
@@ -87,7 +94,9 @@ def create_app(
     app = FastAPI(
         title="Headwise",
         version=headwise.__version__,
-        description="Translation and language models with their insides on show. 翻译与语言模型，内部可见。",
+        description=(
+            "Translation and language models with their insides on show. 翻译与语言模型，内部可见。"
+        ),
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # a redirect would name the host that was asked for
@@ -99,7 +108,8 @@ def create_app(
         app.include_router(router, dependencies=[Depends(require_key)])
     for router in OPEN_ROUTERS:
         app.include_router(router)
-    # Inside the door, which counts the reply and adds its headers, and around it, for its own mistakes.
+    # Inside the door, which counts the reply and adds its headers, and around it, for its own
+    # mistakes.
     app.add_middleware(CaughtBugs)
     routers = (app.router, *ROUTERS, *OPEN_ROUTERS)
     app.add_middleware(Door, server=server, routers=routers)
@@ -108,14 +118,20 @@ def create_app(
 
 
 async def warm_up(server: Server) -> None:
-    """Each translator translates once, wherever it does. One that cannot ends the server: it would refuse for ever."""
+    """Each translator translates once, wherever it does.
+
+    One that cannot ends the server: it would refuse for ever.
+    """
     for name, model in server.models.items():
         if isinstance(model.value, Translator):
             settings = choose_settings(model.value.recipe.decoding, None, n_best=1)
             try:
-                await _finish(server, name, [Part(run=partial(_translate_once, model.value, settings))])
+                await _finish(
+                    server, name, [Part(run=partial(_translate_once, model.value, settings))]
+                )
                 await _finish(server, name, prepare(model.value, list(FIRST_TEXTS), settings).parts)
-                # How fast it is, for a first guess of what can be accepted: a batch in company, as under load.
+                # How fast it is, for a first guess of what can be accepted: a batch in company, as
+                # under load.
                 several = prepare(model.value, list(MEASURED_TEXTS), settings).parts
                 await _finish(server, name, several)
                 await _finish(server, name, [watch_part(several[0], lambda tokens: None)])
@@ -138,7 +154,9 @@ async def _finish(server: Server, name: str, parts: Sequence[Part]) -> None:
         accepted.end()
 
 
-def _translate_once(translator: Translator, settings: DecodingSettings, parts: Sequence[Part]) -> list[Any]:
+def _translate_once(
+    translator: Translator, settings: DecodingSettings, parts: Sequence[Part]
+) -> list[Any]:
     return [translator(FIRST_TEXTS, settings)]
 
 
@@ -150,7 +168,8 @@ def _explain(name: str, error: Exception) -> HeadwiseError:
     else:
         en = zh = f"{type(error).__name__}: {str(error).strip()[:300]}"
     return HeadwiseError(
-        f"the model {name} could not translate a first sentence ({en}), so the server stops; try the same with `headwise translate`, "
-        "or another --device or --precision",
-        f"模型 {name} 未能翻译第一个句子（{zh}），服务器停止；请用 `headwise translate` 试一试，或换 --device、--precision",
+        f"the model {name} could not translate a first sentence ({en}), so the server stops; try "
+        "the same with `headwise translate`, or another --device or --precision",
+        f"模型 {name} 未能翻译第一个句子（{zh}），服务器停止；请用 `headwise translate` 试一试，"
+        "或换 --device、--precision",
     )

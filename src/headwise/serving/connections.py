@@ -1,4 +1,5 @@
-"""One connection: how long it may keep the server waiting, how many there may be, and how it is ended.
+"""One connection: how long it may keep the server waiting, how many there may be, and how it is
+ended.
 
     no whole head of a request in 10 s          closed (an idle connection, one that drips, a body nobody waits for any more)
     too many connections                        the one that has kept the server waiting longest makes room, first of those that were
@@ -11,8 +12,9 @@
     an offer of another protocol (Upgrade)      ignored (`plain_parser.py`); a tunnel (CONNECT): 501, closed
     the client has ended its side               it gets its reply, unless it is gone altogether
 
-The protocol is uvicorn's with the parser httptools; what is here are bounds that no server for Python has. The application gets the
-means to cut off a client that does not read (`scope["extensions"]["headwise.cut"]`). Tested: real sockets.
+The protocol is uvicorn's with the parser httptools; what is here are bounds that no server for
+Python has. The application gets the means to cut off a client that does not read
+(`scope["extensions"]["headwise.cut"]`). Tested: real sockets.
 """
 
 import asyncio
@@ -23,7 +25,11 @@ from collections.abc import Callable
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
 from headwise.serving.door import HEAD_BYTES
@@ -112,7 +118,11 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         if self._in_head:
             self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES and not self._is_ending and not self.transport.is_closing():
+            if (
+                self._head_bytes > HEAD_BYTES
+                and not self._is_ending
+                and not self.transport.is_closing()
+            ):
                 self._why = _LARGE_HEAD
                 self.send_400_response("")
         if self.is_idle or self.transport.is_closing():
@@ -121,11 +131,15 @@ class Connection(HttpToolsProtocol):
             self._expect_nothing()
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
-        """Half a connection is enough for a reply; but a client that is gone looks the same until something is sent to it."""
+        """Half a connection is enough for a reply; but a client that is gone looks the same until
+        something is sent to it.
+        """
         if self.waits_for_its_client or sys.platform != "linux":
             return None
         self.cycle.keep_alive = False
-        if self.scope["http_version"] != "1.1":  # it knows no `100 Continue`: whether it is gone shows with the reply
+        if (
+            self.scope["http_version"] != "1.1"
+        ):  # it knows no `100 Continue`: whether it is gone shows with the reply
             return True
         self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._looking = self.loop.call_later(GONE_SECONDS, self._look_for_it)
@@ -156,13 +170,21 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         if self.parser.get_method() == b"CONNECT":
             self._refuse(
-                "no_tunnel", 501, "this server is no proxy; it takes no CONNECT", "此服务器不是代理；不接受 CONNECT"
+                "no_tunnel",
+                501,
+                "this server is no proxy; it takes no CONNECT",
+                "此服务器不是代理；不接受 CONNECT",
             )
         self._check_framing()
         if self.parser.is_offered:
             return
         if len(self.pipeline) >= MAX_PIPELINED:
-            self._refuse("too_many", 400, "too many requests at once on one connection", "一个连接上同时请求过多")
+            self._refuse(
+                "too_many",
+                400,
+                "too many requests at once on one connection",
+                "一个连接上同时请求过多",
+            )
         super().on_headers_complete()
         cycle = self.cycle
         cycle.transport = ClosedByUs(self.transport, lambda: self._close_after(cycle))  # type: ignore[assignment]
@@ -179,20 +201,29 @@ class Connection(HttpToolsProtocol):
         if self._num_chunks > MAX_CHUNKS:
             en = f"the body has more than {MAX_CHUNKS:,} chunks; send larger ones, or a Content-Length"
             self._refuse(
-                "many_chunks", 400, en, f"请求体超过 {MAX_CHUNKS:,} 个分块；请用更大的分块，或给出 Content-Length"
+                "many_chunks",
+                400,
+                en,
+                f"请求体超过 {MAX_CHUNKS:,} 个分块；请用更大的分块，或给出 Content-Length",
             )
 
     def _check_framing(self) -> None:
         names = [name for name, _ in self.headers]
         version = self.parser.get_http_version()
         if b"transfer-encoding" in names:
-            codings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+            codings = [
+                value.strip().lower()
+                for name, value in self.headers
+                if name == b"transfer-encoding"
+            ]
             if b"content-length" in names or version == "1.0" or codings != [b"chunked"]:
                 en = "Transfer-Encoding must be `chunked`, once, and without Content-Length (HTTP/1.1)"
                 zh = "Transfer-Encoding 只能是 `chunked`，只出现一次，且不与 Content-Length 并用（HTTP/1.1）"
                 self._refuse("bad_framing", 400, en, zh)
         if names.count(b"host") > 1 or (version == "1.1" and b"host" not in names):
-            self._refuse("bad_host", 400, "exactly one Host header is required", "必须恰有一个 Host 头")
+            self._refuse(
+                "bad_host", 400, "exactly one Host header is required", "必须恰有一个 Host 头"
+            )
 
     def _refuse(self, code: str, status: int, en: str, zh: str) -> None:
         """Ends the parser's work; what it raises becomes `send_400_response`."""
@@ -202,7 +233,11 @@ class Connection(HttpToolsProtocol):
     # How it is ended
 
     def on_response_complete(self) -> None:
-        if self.is_idle and (self._is_ending or self.cycle.more_body) and not self.transport.is_closing():
+        if (
+            self.is_idle
+            and (self._is_ending or self.cycle.more_body)
+            and not self.transport.is_closing()
+        ):
             self._end_slowly()
             return
         super().on_response_complete()
@@ -218,8 +253,8 @@ class Connection(HttpToolsProtocol):
             super().timeout_keep_alive_handler()
 
     def send_400_response(self, msg: str) -> None:
-        """To a head or body that cannot be read. Whole requests before it are answered, and nothing is said of it; in the
-        middle of a reply to half a request nothing can be said any more."""
+        """To a head or body that cannot be read. Whole requests before it are answered, and nothing
+        is said of it; in the middle of a reply to half a request nothing can be said any more."""
         if not self.is_idle and not self.cycle.more_body:
             self._is_ending = True
             self.cycle.keep_alive = False
@@ -234,7 +269,10 @@ class Connection(HttpToolsProtocol):
         code, status, en, zh = _TWO_LENGTHS if self.parser.has_two_lengths else self._why
         error = {"error": {"code": code, "message": en, "message_zh": zh}}
         content = json.dumps(error, ensure_ascii=False).encode()
-        head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(content)
+        head = (
+            b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+            % len(content)
+        )
         self.transport.write(STATUS_LINE[status] + head + content)
         self._end_slowly()
 
@@ -246,8 +284,8 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _end_slowly(self) -> None:
-        """Nothing more is read in earnest, but thrown away for a while: closing at once would take the reply from a client that
-        is still sending (RFC 9112, 9.6)."""
+        """Nothing more is read in earnest, but thrown away for a while: closing at once would take
+        the reply from a client that is still sending (RFC 9112, 9.6)."""
         self._is_ending = True
         self._unset_keepalive_if_required()
         self.flow.resume_reading()
@@ -282,7 +320,12 @@ class ClosedByUs:
         return getattr(self._transport, name)
 
 
-_LARGE_HEAD = ("large_head", 431, "the head of the request is too large; send fewer headers", "请求头过大；请减少")
+_LARGE_HEAD = (
+    "large_head",
+    431,
+    "the head of the request is too large; send fewer headers",
+    "请求头过大；请减少",
+)
 
 _TWO_LENGTHS = (
     "bad_framing",
@@ -294,7 +337,13 @@ _TWO_LENGTHS = (
 
 async def refuse_surplus(scope: Any, receive: Any, send: Any) -> None:
     """For a connection that came when all others were being answered."""
-    refusal = Refusal(503, "full", en="too many connections; try again soon", zh="连接过多；请稍后再试", retry_after=1)
+    refusal = Refusal(
+        503,
+        "full",
+        en="too many connections; try again soon",
+        zh="连接过多；请稍后再试",
+        retry_after=1,
+    )
     reply = reply_to(scope["path"], refusal)
     reply.headers["connection"] = "close"
     await reply(scope, receive, send)

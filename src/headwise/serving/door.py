@@ -1,10 +1,11 @@
-"""What is settled before a request reaches its address: by which name it came, whether the address takes its method,
-who sent it, from which site, how large it is, what it holds, how long it takes.
+"""What is settled before a request reaches its address: by which name it came, whether the address
+takes its method, who sent it, from which site, how large it is, what it holds, how long it takes.
 
-A body is read here, whole and within its bound and its time, so that nothing behind the door ever sees a larger or a half one;
-afterwards the connection is only listened to for the client's leaving. Every reply gets the same cautious headers and is
-counted. A reply that is not read to its end within the deadline is cut off, and what it held is free again.
-Tested: hosts, sizes with and without a declared length, types, slow bodies, clients that do not read.
+A body is read here, whole and within its bound and its time, so that nothing behind the door ever
+sees a larger or a half one; afterwards the connection is only listened to for the client's leaving.
+Every reply gets the same cautious headers and is counted. A reply that is not read to its end
+within the deadline is cut off, and what it held is free again. Tested: hosts, sizes with and
+without a declared length, types, slow bodies, clients that do not read.
 """
 
 import asyncio
@@ -94,7 +95,9 @@ class Door:
         if cut is None:
             yield
             return
-        late = asyncio.get_running_loop().call_later(self.settings.deadline_seconds + CUT_SECONDS, cut["call"])
+        late = asyncio.get_running_loop().call_later(
+            self.settings.deadline_seconds + CUT_SECONDS, cut["call"]
+        )
         try:
             yield
         finally:
@@ -107,12 +110,17 @@ class Door:
             raise Refusal(
                 431,
                 "large_head",
-                en=f"the head of the request is larger than {HEAD_BYTES:,} bytes; send fewer headers and a shorter address",
+                en=(
+                    f"the head of the request is larger than {HEAD_BYTES:,} bytes; send fewer "
+                    "headers and a shorter address"
+                ),
                 zh=f"请求头超过 {HEAD_BYTES:,} 字节；请减少请求头、缩短地址",
             )
 
     def _check_host(self, given: bytes) -> None:
-        """A page elsewhere may lead a browser to this machine under a foreign name: such names are not ours."""
+        """A page elsewhere may lead a browser to this machine under a foreign name: such names are
+        not ours.
+        """
         if not self._any_name and _name_of(given.decode("latin-1")) not in self._names:
             raise Refusal(
                 400,
@@ -121,7 +129,9 @@ class Door:
                 zh="此服务器不以该名称应答；请以 --allow-host NAME 启动",
             )
 
-    async def _read(self, address: Address, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+    async def _read(
+        self, address: Address, headers: dict[bytes, bytes], receive: Receive
+    ) -> Receive:
         """The whole body, and a way to hand it on once."""
         kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
         if kind not in address.media_types:
@@ -171,7 +181,10 @@ class Door:
         return Refusal(
             413,
             "too_large",
-            en=f"the body is larger than {self.settings.body_bytes:,} bytes; send fewer or shorter texts",
+            en=(
+                f"the body is larger than {self.settings.body_bytes:,} bytes; send fewer or "
+                "shorter texts"
+            ),
             zh=f"请求体超过 {self.settings.body_bytes:,} 字节；请减少或缩短文本",
         )
 

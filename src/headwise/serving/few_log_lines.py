@@ -1,7 +1,8 @@
-"""The same line of the log at most ten times a minute: no client can fill a disk with what it makes the server say.
+"""The same line of the log at most ten times a minute: no client can fill a disk with what it makes
+the server say.
 
-Lines are the same if their logger and their text before numbers are filled in are. How many were left out is told with the next
-that is written. Tested: by hand-worked times.
+Lines are the same if their logger and their text before numbers are filled in are. How many were
+left out is told with the next that is written. Tested: by hand-worked times.
 """
 
 import logging
@@ -35,7 +36,9 @@ class FewLines(logging.Filter):
 
 @contextmanager
 def few_log_lines() -> Iterator[None]:
-    """For every logger that a server writes to, while it runs; a filter of a logger is not asked about what its children write."""
+    """For every logger that a server writes to, while it runs; a filter of a logger is not asked
+    about what its children write.
+    """
     few = FewLines()
     names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in LOGGERS]
     for name in names:

@@ -2,8 +2,9 @@
 
     body = await read_body(request, LibreBody)          JSON: strict, as described; a form: every value is a text
 
-A field that is given several times becomes a list. Values are UTF-8, percent-encoded or as they are: `curl -d q=我们` sends them so. What does not fit is explained as for any other body.
-Tested: both types say the same; bytes that are no UTF-8, too many fields, wrong values.
+A field that is given several times becomes a list. Values are UTF-8, percent-encoded or as they
+are: `curl -d q=我们` sends them so. What does not fit is explained as for any other body. Tested:
+both types say the same; bytes that are no UTF-8, too many fields, wrong values.
 """
 
 from typing import Any, TypeVar
@@ -32,11 +33,15 @@ async def read_body(request: Request, kind: type[AnyBody]) -> AnyBody:
         return kind.model_validate_json(raw, strict=True)
     except ValidationError as error:
         found = error.errors(include_url=False)
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
+        raise RequestValidationError(
+            [{**one, "loc": ("body", *one["loc"])} for one in found]
+        ) from None
 
 
 def describe_body(kind: type[BaseModel]) -> dict[str, Any]:
-    """For the description of a route that reads its body here: `openapi_extra=describe_body(LibreBody)`."""
+    """For the description of a route that reads its body here:
+    `openapi_extra=describe_body(LibreBody)`.
+    """
     schema = kind.model_json_schema()
     content = {media_type: {"schema": schema} for media_type in (JSON, FORM)}
     return {"requestBody": {"required": True, "content": content}}
@@ -55,7 +60,13 @@ def _read_form(raw: bytes) -> dict[str, Any]:
         raise Refusal(
             400,
             "not_a_form",
-            en=f"the body is not a form; send name=value&name=value, in UTF-8, at most {MAX_FIELDS} fields",
-            zh=f"请求体不是表单；请发送 name=value&name=value，采用 UTF-8，最多 {MAX_FIELDS} 个字段",
+            en=(
+                "the body is not a form; send name=value&name=value, in UTF-8, at most "
+                f"{MAX_FIELDS} fields"
+            ),
+            zh=(
+                f"请求体不是表单；请发送 name=value&name=value，采用 UTF-8，最多 {MAX_FIELDS} "
+                "个字段"
+            ),
         ) from None
     return {name: values[0] if len(values) == 1 else values for name, values in fields.items()}

@@ -11,7 +11,8 @@
                         {"pong": true}
                         {"batches": 12, "parts": 300, "waiting": 0}
 
-Texts stay in the server: here are numbers of tokens only, so both must have the same model (`held_files.py`). Tested: frames cut anywhere, frames too large.
+Texts stay in the server: here are numbers of tokens only, so both must have the same model
+(`held_files.py`). Tested: frames cut anywhere, frames too large.
 """
 
 import json

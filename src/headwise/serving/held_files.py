@@ -1,9 +1,12 @@
-"""The files of a bundle as they were when the server began, whatever is written in their place later.
+"""The files of a bundle as they were when the server began, whatever is written in their place
+later.
 
-A searching process may have to be started again hours after the server, and `train --resume` replaces `model/` as a matter of course.
-The server therefore keeps the files open: a file that was renamed or deleted can still be read by whoever has it open. A process
-that finds another model under the name (or none) copies these into a directory of its own, reads them there, and deletes the copy.
-Only the operator's restart changes the model that is served. Tested: a bundle replaced, deleted, replaced while it was being read.
+A searching process may have to be started again hours after the server, and `train --resume`
+replaces `model/` as a matter of course. The server therefore keeps the files open: a file that was
+renamed or deleted can still be read by whoever has it open. A process that finds another model
+under the name (or none) copies these into a directory of its own, reads them there, and deletes the
+copy. Only the operator's restart changes the model that is served. Tested: a bundle replaced,
+deleted, replaced while it was being read.
 """
 
 import hashlib

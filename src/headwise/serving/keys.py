@@ -1,8 +1,9 @@
 """Who may ask: random keys, of which only a hash is kept, and how often each may ask.
 
-A key is 256 random bits, `hw_…`; its file holds a name and the SHA-256 of the key a line (a hash made to be slow protects words
-that people choose, and would let strangers keep the server busy). A key is read from the `Authorization: Bearer` or `X-API-Key`
-header, never from an address, and compared with all that are known in a time that does not depend on it.
+A key is 256 random bits, `hw_…`; its file holds a name and the SHA-256 of the key a line (a hash
+made to be slow protects words that people choose, and would let strangers keep the server busy). A
+key is read from the `Authorization: Bearer` or `X-API-Key` header, never from an address, and
+compared with all that are known in a time that does not depend on it.
 
     tokens ← min(rate, tokens + rate · minutes since);  a request takes one, or is told how long to wait
 
@@ -74,14 +75,17 @@ def read_keys(file: Path) -> dict[str, str]:
     if file.stat().st_size > MAX_FILE_BYTES:
         raise DataError("is too large for a file of keys", "作为密钥文件过大", file=file)
     keys: dict[str, str] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in enumerate(
+        file.read_text(encoding="utf-8", errors="replace").splitlines(), start=1
+    ):
         if not line.strip() or line.startswith("#"):
             continue
         name, _, digest = line.strip().partition(" ")
         if not NAME.fullmatch(name) or not re.fullmatch(r"[0-9a-f]{64}", digest.strip()):
             # The line itself is not shown: somebody may have put a key there.
             raise DataError(
-                "is not a name and the hash of a key; make lines with `headwise key NAME --keys FILE`",
+                "is not a name and the hash of a key; make lines with `headwise key NAME --keys "
+                "FILE`",
                 "不是“名称 密钥散列”；请用 `headwise key NAME --keys FILE` 生成",
                 file=file,
                 line=number,
@@ -100,19 +104,30 @@ class KeyRing:
         return bool(self._hashes)
 
     def find(self, key: str | None, *, in_body: bool = False) -> str:
-        """The name of a key; refuses what is missing or unknown. `in_body`: it may also stand there."""
+        """The name of a key; refuses what is missing or unknown. `in_body`: it may also stand
+        there.
+        """
         if not key:
-            field, field_zh = ("as `api_key` in the body, or ", "请求体的 `api_key` 字段或 ") if in_body else ("", "")
+            field, field_zh = (
+                ("as `api_key` in the body, or ", "请求体的 `api_key` 字段或 ")
+                if in_body
+                else ("", "")
+            )
             raise Refusal(
                 401,
                 "no_key",
-                en=f"this server asks for a key; send it {field}in the header `Authorization: Bearer KEY`",
+                en=(
+                    f"this server asks for a key; send it {field}in the header `Authorization: "
+                    "Bearer KEY`"
+                ),
                 zh=f"此服务器需要密钥；请放在{field_zh or ' '}`Authorization: Bearer KEY` 头中",
             )
         given = hash_key(key[:MAX_KEY_CHARACTERS])
         found = [name for name, known in self._hashes.items() if hmac.compare_digest(given, known)]
         if not found:
-            raise Refusal(403, "wrong_key", en="the key is not known here; check it", zh="密钥无效；请检查")
+            raise Refusal(
+                403, "wrong_key", en="the key is not known here; check it", zh="密钥无效；请检查"
+            )
         return found[0]
 
 
@@ -137,7 +152,10 @@ class RateLimit:
     def give_back(self, caller: str) -> None:
         """One that was taken from a caller who turned out to be another."""
         if caller in self._buckets:
-            self._buckets[caller] = (min(float(self._rate), self._tokens_of(caller) + 1), self._clock())
+            self._buckets[caller] = (
+                min(float(self._rate), self._tokens_of(caller) + 1),
+                self._clock(),
+            )
 
     def _tokens_of(self, caller: str) -> float:
         """As many as it has now; the caller becomes the last to be forgotten."""
@@ -153,7 +171,10 @@ class RateLimit:
         return Refusal(
             429,
             "too_fast",
-            en=f"more than {self._rate} requests a minute; wait {wait} s, or send several texts in one request",
+            en=(
+                f"more than {self._rate} requests a minute; wait {wait} s, or send several texts "
+                "in one request"
+            ),
             zh=f"每分钟超过 {self._rate} 个请求；请等待 {wait} 秒，或在一个请求中发送多个文本",
             retry_after=wait,
         )

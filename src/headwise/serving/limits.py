@@ -1,7 +1,8 @@
 """How much a request may ask for, and how long it may take: the server says no early, and says why.
 
-The numbers in capitals bound the fields of requests, so they stand in the OpenAPI description as well; those in
-`ServerSettings` are the operator's to change. Tested: each limit at, below and far above its value.
+The numbers in capitals bound the fields of requests, so they stand in the OpenAPI description as
+well; those in `ServerSettings` are the operator's to change. Tested: each limit at, below and far
+above its value.
 """
 
 import ipaddress
@@ -23,7 +24,8 @@ MAX_PHRASES = 8
 """Forbidden phrases in a request, and required ones."""
 MAX_PHRASE_CHARACTERS = 50
 MAX_PHRASE_BYTES = 256
-"""UTF-8 of all phrases of a request: their rules take up to 0.2 s to make (decision 31), and others wait meanwhile."""
+"""UTF-8 of all phrases of a request: their rules take up to 0.2 s to make (decision 31), and others
+wait meanwhile."""
 MAX_BEAM = 8
 MAX_BEST = 8
 MAX_TOP = 10
@@ -46,7 +48,8 @@ class ServerSettings(Settings):
     deadline_seconds: float = Field(default=30.0, gt=0, le=3_600)
     """From the arrival of a request to its answer."""
     rate: int | None = Field(default=None, ge=0, le=1_000_000)
-    """Requests a minute for each key or address; 0 for any number, None: 60, or any number on a loopback address."""
+    """Requests a minute for each key or address; 0 for any number, None: 60, or any number on a
+    loopback address."""
     keys: Path | None = None
     """File of hashed API keys; None: no key is asked for."""
     runs: Path | None = None

@@ -6,9 +6,11 @@
     accepted          if what goes first and its own take at most 0.4 of the time left to it, and it pushes nobody behind it beyond that;
                       the second of a kind when the first was measured; what seems to take longer than that by itself, if next to nothing else is there: whether it can be done is seen by doing it
 
-So short work overtakes long work, and long work is never starved: after a while nothing that arrives has a lower rank. A queue that
-counts requests cannot tell a word from a hundred sentences with a beam of eight: it accepted what it could not finish, and all of it was
-late together. What is refused is told when to come back; what is accepted is finished. Tested: by hand-worked times, and under load.
+So short work overtakes long work, and long work is never starved: after a while nothing that
+arrives has a lower rank. A queue that counts requests cannot tell a word from a hundred sentences
+with a beam of eight: it accepted what it could not finish, and all of it was late together. What is
+refused is told when to come back; what is accepted is finished. Tested: by hand-worked times, and
+under load.
 """
 
 import asyncio
@@ -25,7 +27,8 @@ FIRST_PRICE = 0.002
 """Before anything of a kind was measured."""
 HALF_LIFE, HALF_ANSWERS = 10.0, 256
 MAX_RISE, MIN_RISE_SECONDS = 10.0, 1.0
-"""One answer is believed to be at most so many times dearer than the others, or so long: a process that was stopped for a while is not slow."""
+"""One answer is believed to be at most so many times dearer than the others, or so long: a process
+that was stopped for a while is not slow."""
 AGING = 10.0
 SHARE = 0.4
 """Of the time left: sentences differ, and the machine may have other work in a moment."""
@@ -56,7 +59,10 @@ class Price:
 
 
 class Load:
-    """Of one worker that does one thing at a time. Requests come on the event loop; the worker's thread tells what is done."""
+    """Of one worker that does one thing at a time.
+
+    Requests come on the event loop; the worker's thread tells what is done.
+    """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -95,7 +101,9 @@ class Load:
             self._since = self.clock()
 
     @asynccontextmanager
-    async def accept(self, parts: Sequence[Part], *, deadline: float, until: float) -> AsyncIterator["Accepted"]:
+    async def accept(
+        self, parts: Sequence[Part], *, deadline: float, until: float
+    ) -> AsyncIterator["Accepted"]:
         """A share of the worker's time, or a refusal if there is none until then."""
         while (excess := self._excess(Accepted(self, parts, deadline=deadline))) > 0:
             if self.clock() >= until:
@@ -141,7 +149,9 @@ class Accepted:
 
     @property
     def seconds(self) -> float:
-        """Until what is left of it is done, if it is done alone; never more than is accepted at all."""
+        """Until what is left of it is done, if it is done alone; never more than is accepted at
+        all.
+        """
         return min(self._most, self._left * self._load.price(self.kind))
 
     def finish(self, part: Part, seconds: float) -> None:
@@ -157,7 +167,10 @@ def _refuse(excess: float) -> Refusal:
     return Refusal(
         503,
         "busy",
-        en=f"there is more work than can be finished in time; come back in {wait} s, or send fewer and shorter texts",
+        en=(
+            f"there is more work than can be finished in time; come back in {wait} s, or send "
+            "fewer and shorter texts"
+        ),
         zh=f"积压的工作已无法按时完成；请 {wait} 秒后再来，或减少、缩短文本",
         retry_after=wait,
     )

@@ -1,6 +1,8 @@
-"""The models a server holds: any bundle of the library, by a name, with the object of `tasks/` that uses it.
+"""The models a server holds: any bundle of the library, by a name, with the object of `tasks/` that
+uses it.
 
-`runs/demo` and `runs/demo/model` are called demo; `pocket=runs/demo` is called pocket. Tested: every kind, names, clashes.
+`runs/demo` and `runs/demo/model` are called demo; `pocket=runs/demo` is called pocket. Tested:
+every kind, names, clashes.
 """
 
 from collections.abc import Sequence
@@ -14,12 +16,12 @@ from headwise.models.ngram.arpa import is_arpa
 from headwise.serving.held_files import HeldFiles
 from headwise.serving.model_names import split_name
 from headwise.settings import read_settings_file
-from headwise.tasks.bundle import explain_task, task_of
+from headwise.tasks.bundle import explain_task, task_of_bundle
 from headwise.tasks.bundle_directory import find_bundle
-from headwise.tasks.labeller import Labeller
-from headwise.tasks.language_model import LanguageModel
-from headwise.tasks.translator import Translator
-from headwise.tasks.word_vector_run import load_word_vectors
+from headwise.tasks.labels.labeller import Labeller
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.translation.translator import Translator
+from headwise.tasks.word_vectors.bundle import load_word_vectors
 from headwise.training.precision import Device
 
 Kind = Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
@@ -64,12 +66,14 @@ def load_models(
     return models
 
 
-def load_model(name: str, directory: Path, *, device: Device = "auto", precision: Precision = "auto") -> LoadedModel:
+def load_model(
+    name: str, directory: Path, *, device: Device = "auto", precision: Precision = "auto"
+) -> LoadedModel:
     """A bundle as what its recipe's task makes of it, or an ARPA file."""
     if is_arpa(directory):
         return LoadedModel(name, "language_model", LanguageModel.load(directory), directory)
     path = find_bundle(directory)
-    task = task_of(path)
+    task = task_of_bundle(path)
     match task:
         case "translation":
             held = HeldFiles(path)
@@ -86,4 +90,5 @@ def load_model(name: str, directory: Path, *, device: Device = "auto", precision
             kind: Kind = "classifier" if task == "classification" else "tagger"
             return LoadedModel(name, kind, Labeller.load(path, device=device), path)
         case _:
-            raise explain_task(task, "a model that can be served", "可用于 serve 的模型", "pocket", path)
+            noun = "a model that can be served", "可用于 serve 的模型"
+            raise explain_task(task, noun, path, example="pocket")

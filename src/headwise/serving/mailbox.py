@@ -1,8 +1,10 @@
-"""How a worker's thread tells the event loop that answers are there: one call for many, and a few at a time.
+"""How a worker's thread tells the event loop that answers are there: one call for many, and a few
+at a time.
 
-A batch answers up to 64 requests at once. Waking the loop for each is a system call for each, at every one of which the threads
-pass Python's lock on; and 64 replies written in one turn of the loop are a stall for everybody else. So whoever posts wakes the
-loop only if nobody has, and the loop settles `PORTION` of them a turn. Tested: order, turns, posts from many threads.
+A batch answers up to 64 requests at once. Waking the loop for each is a system call for each, at
+every one of which the threads pass Python's lock on; and 64 replies written in one turn of the loop
+are a stall for everybody else. So whoever posts wakes the loop only if nobody has, and the loop
+settles `PORTION` of them a turn. Tested: order, turns, posts from many threads.
 """
 
 import asyncio

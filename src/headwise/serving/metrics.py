@@ -1,7 +1,9 @@
-"""What happened, in the text form that Prometheus reads: counts, times, queues, memory, and stalls of the event loop.
+"""What happened, in the text form that Prometheus reads: counts, times, queues, memory, and stalls
+of the event loop.
 
-Written by hand: the format is a name, labels and a number a line, and a library for it would bring its own global registry.
-Labels are routes and statuses the server itself defines, so no client can make new ones. Tested: the format, line by line.
+Written by hand: the format is a name, labels and a number a line, and a library for it would bring
+its own global registry. Labels are routes and statuses the server itself defines, so no client can
+make new ones. Tested: the format, line by line.
 """
 
 import asyncio
@@ -49,7 +51,12 @@ class Metrics:
         lines = [
             *_family("headwise_requests_total", "counter", "Requests answered.", self._counts()),
             *self._histogram(),
-            *_family("headwise_accepted", "gauge", "Requests being answered.", [({}, server.num_accepted)]),
+            *_family(
+                "headwise_accepted",
+                "gauge",
+                "Requests being answered.",
+                [({}, server.num_accepted)],
+            ),
             *_family(
                 "headwise_queue_sentences",
                 "gauge",
@@ -86,14 +93,22 @@ class Metrics:
                 "Longest stall since this page was last read.",
                 [({}, stall)],
             ),
-            *_family("headwise_ready", "gauge", "1 if requests are welcome.", [({}, int(server.is_ready))]),
-            *_family("process_resident_memory_bytes", "gauge", "Memory.", [({}, server.resident_bytes)]),
+            *_family(
+                "headwise_ready",
+                "gauge",
+                "1 if requests are welcome.",
+                [({}, int(server.is_ready))],
+            ),
+            *_family(
+                "process_resident_memory_bytes", "gauge", "Memory.", [({}, server.resident_bytes)]
+            ),
         ]
         return "\n".join(lines) + "\n"
 
     def _counts(self) -> list[tuple[Mapping[str, str], float]]:
         return [
-            ({"route": route, "status": str(status)}, count) for (route, status), count in sorted(self.requests.items())
+            ({"route": route, "status": str(status)}, count)
+            for (route, status), count in sorted(self.requests.items())
         ]
 
     def _histogram(self) -> Iterator[str]:
@@ -106,7 +121,9 @@ class Metrics:
             yield _line(f"{name}_count", {"route": route}, buckets[-1])
 
 
-def _family(name: str, kind: str, words: str, values: list[tuple[Mapping[str, str], float]]) -> Iterator[str]:
+def _family(
+    name: str, kind: str, words: str, values: list[tuple[Mapping[str, str], float]]
+) -> Iterator[str]:
     yield from _heading(name, kind, words)
     for labels, value in values:
         yield _line(name, labels, value)

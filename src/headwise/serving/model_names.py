@@ -21,7 +21,9 @@ def split_name(given: str) -> tuple[str, Path]:
         name = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("-._")[:64] or "model"
     if not NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} cannot be a model's name; use letters, digits, '.', '_', '-', at most 64, e.g. demo=runs/demo",
-            f"{name!r} 不能用作模型名；请用字母、数字、'.'、'_'、'-'，最多 64 个，例如 demo=runs/demo",
+            f"{name!r} cannot be a model's name; use letters, digits, '.', '_', '-', at most 64, "
+            "e.g. demo=runs/demo",
+            f"{name!r} 不能用作模型名；请用字母、数字、'.'、'_'、'-'，最多 64 个，例如 "
+            "demo=runs/demo",
         )
     return name, path

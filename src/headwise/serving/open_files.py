@@ -1,7 +1,10 @@
-"""How many connections the system lets a server have: each is an open file, and a process may have so many.
+"""How many connections the system lets a server have: each is an open file, and a process may have
+so many.
 
-The bound of the process is raised to what it is allowed at most. What is open already, and some for a searching process that must be
-started again, for models and for connections that are accepted only to be told 503 (`slots.py`), are left out. Tested: bounds of all sizes, a real process with 64 files.
+The bound of the process is raised to what it is allowed at most. What is open already, and some for
+a searching process that must be started again, for models and for connections that are accepted
+only to be told 503 (`slots.py`), are left out. Tested: bounds of all sizes, a real process with 64
+files.
 """
 
 import os
@@ -28,7 +31,11 @@ def allowed_connections() -> int:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             soft = wanted
-    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else connections_within(soft, count_open_files())
+    return (
+        MAX_CONNECTIONS
+        if soft == resource.RLIM_INFINITY
+        else connections_within(soft, count_open_files())
+    )
 
 
 def connections_within(files: int, num_open: int) -> int:
@@ -36,8 +43,10 @@ def connections_within(files: int, num_open: int) -> int:
     if found < MIN_CONNECTIONS:
         needed = num_open + SPARE_FILES + MIN_CONNECTIONS
         raise UsageError(
-            f"this process may open {files} files, a server needs {needed} at least; raise it: ulimit -n 1024",
-            f"本进程最多可打开 {files} 个文件，服务器至少需要 {needed} 个；请提高上限：ulimit -n 1024",
+            f"this process may open {files} files, a server needs {needed} at least; raise it: "
+            "ulimit -n 1024",
+            f"本进程最多可打开 {files} 个文件，服务器至少需要 {needed} 个；请提高上限：ulimit -n "
+            "1024",
         )
     return found
 

@@ -1,7 +1,9 @@
-"""What one request asks of one model: parts that are answered in any order, and one future for the whole.
+"""What one request asks of one model: parts that are answered in any order, and one future for the
+whole.
 
-A part is the least a worker does at once: a sentence, or a function to call. Parts with equal keys, of whatever
-requests, may be answered together. Only the worker's thread delivers; anyone may leave. Tested through `worker.py`.
+A part is the least a worker does at once: a sentence, or a function to call. Parts with equal keys,
+of whatever requests, may be answered together. Only the worker's thread delivers; anyone may leave.
+Tested through `worker.py`.
 """
 
 import time
@@ -42,7 +44,9 @@ class Part:
     weight: int = 1
     """Source tokens: what a batch is bounded by."""
     work: int = 1
-    """Units of its kind, e.g. tokens × hypotheses: what a worker's time is divided by (`load.py`)."""
+    """Units of its kind, e.g.
+
+    tokens × hypotheses: what a worker's time is divided by (`load.py`)."""
     kind: str = ""
     """What a unit is, so that its price can be learnt."""
     order: "Order | None" = None
@@ -75,7 +79,9 @@ _NOTHING = object()
 class Order:
     """The parts of a request, in order, and how far they are."""
 
-    def __init__(self, parts: Sequence[Part], *, deadline: float, rank: float | None = None) -> None:
+    def __init__(
+        self, parts: Sequence[Part], *, deadline: float, rank: float | None = None
+    ) -> None:
         """`rank`: the lowest goes first (`load.py`); as it comes, unless told."""
         self.parts, self.deadline = parts, deadline
         self.rank = time.monotonic() if rank is None else rank
@@ -107,7 +113,9 @@ class Order:
         return self._results[part.place] is not _NOTHING
 
     def deliver(self, part: Part, result: Any, *, seconds: float | None = None) -> None:
-        """Once; whoever was answered before the rest of a batch is not answered again with it. `seconds` as its worker measured them."""
+        """Once; whoever was answered before the rest of a batch is not answered again with it.
+        `seconds` as its worker measured them.
+        """
         if self._results[part.place] is not _NOTHING:
             return
         if seconds is None:

@@ -1,8 +1,10 @@
-"""A parser of requests that ignores offers of another protocol (`Upgrade: h2c`), as RFC 9110, 7.8 allows.
+"""A parser of requests that ignores offers of another protocol (`Upgrade: h2c`), as RFC 9110, 7.8
+allows.
 
-httptools stops at such a request: it takes all that follows the head for the other protocol, its body too. Here the head is read
-once more without the offer, and what follows is framed as for any other request. While the first reading lasts, `is_offered` is true and
-nothing is to be answered. Tested: bodies and pipelined requests behind offers, in pieces of every size.
+httptools stops at such a request: it takes all that follows the head for the other protocol, its
+body too. Here the head is read once more without the offer, and what follows is framed as for any
+other request. While the first reading lasts, `is_offered` is true and nothing is to be answered.
+Tested: bodies and pipelined requests behind offers, in pieces of every size.
 """
 
 from typing import Any, Protocol
@@ -44,6 +46,14 @@ class PlainParser(httptools.HttpRequestParser):
 
     def _head(self) -> bytes:
         """Of the request at hand, without its offer."""
-        first = b"%s %s HTTP/%s\r\n" % (self.get_method(), self._told.url, self.get_http_version().encode())
-        lines = [name + b": " + value + b"\r\n" for name, value in self._told.headers if name != b"upgrade"]
+        first = b"%s %s HTTP/%s\r\n" % (
+            self.get_method(),
+            self._told.url,
+            self.get_http_version().encode(),
+        )
+        lines = [
+            name + b": " + value + b"\r\n"
+            for name, value in self._told.headers
+            if name != b"upgrade"
+        ]
         return first + b"".join(lines) + b"\r\n"

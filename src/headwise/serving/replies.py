@@ -1,22 +1,29 @@
-"""What was found, as it is sent: rounded where rounding of the last bits would show which batch a sentence was in."""
+"""What was found, as it is sent: rounded where rounding of the last bits would show which batch a
+sentence was in.
+"""
 
 from headwise.serving.schemas import CandidateReply, TranslationReply, WarningReply
-from headwise.serving.search import Found
-from headwise.tasks.input_warning import InputWarning
+from headwise.tasks.translation.input_warning import InputWarning
+from headwise.tasks.translation.source_sentences import Candidate
 
 DIGITS = 4
 
 
-def as_reply(found: list[Found], warning: InputWarning | None) -> TranslationReply:
+def as_reply(found: list[Candidate], warning: InputWarning | None) -> TranslationReply:
     """The n best of one text."""
     candidates = [
         CandidateReply(
-            text=one.text, score=round(one.score, DIGITS), log_probability=round(one.log_probability, DIGITS)
+            text=one.text,
+            score=round(one.score, DIGITS),
+            log_probability=round(one.log_probability, DIGITS),
         )
         for one in found
     ]
     return TranslationReply(
-        text=found[0].text, truncated=not found[0].is_whole, warning=describe_warning(warning), n_best=candidates
+        text=found[0].text,
+        truncated=not found[0].is_whole,
+        warning=describe_warning(warning),
+        n_best=candidates,
     )
 
 

@@ -1,8 +1,10 @@
-"""The process: uvicorn around the application, with its own limits set, and a stop that loses nothing.
+"""The process: uvicorn around the application, with its own limits set, and a stop that loses
+nothing.
 
-On SIGTERM or SIGINT the server stops accepting work (503, `/readyz` says so), finishes what it accepted, and leaves: within the
-deadline of a request and a grace, whoever still reads or computes. A second signal ends it at once. Tested: a real process
-under load and a signal; with a client that does not read and a thread that does not come back.
+On SIGTERM or SIGINT the server stops accepting work (503, `/readyz` says so), finishes what it
+accepted, and leaves: within the deadline of a request and a grace, whoever still reads or computes.
+A second signal ends it at once. Tested: a real process under load and a signal; with a client that
+does not read and a thread that does not come back.
 """
 
 import asyncio
@@ -55,7 +57,8 @@ class DrainingServer(AcceptingServer):
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._server.on_failure = lambda: setattr(self, "should_exit", True)
-        # A thread of its own, begun beforehand: whatever hangs, it does not, and a signal only has to wake it.
+        # A thread of its own, begun beforehand: whatever hangs, it does not, and a signal only has
+        # to wake it.
         threading.Thread(target=self._see_to_the_end, name="headwise-leaving", daemon=True).start()
         await super().serve(sockets)
 
@@ -72,7 +75,8 @@ class DrainingServer(AcceptingServer):
         threading.Event().wait(self._server.settings.deadline_seconds + GRACE_SECONDS)
         logger.warning(
             say(
-                "some work did not end in time and is given up (a client that does not read, or a computation that hangs)",
+                "some work did not end in time and is given up (a client that does not read, or a "
+                "computation that hangs)",
                 "有些工作未能按时结束，已放弃（客户端不读取，或计算停滞）",
             )
         )
@@ -82,7 +86,9 @@ class DrainingServer(AcceptingServer):
         """Without unwinding: that is what may hang."""
         if self._server.training is not None:
             self._server.training.interrupt()
-        with suppress(OSError, RuntimeError, ValueError):  # a signal may come in the middle of a line
+        with suppress(
+            OSError, RuntimeError, ValueError
+        ):  # a signal may come in the middle of a line
             sys.stderr.flush()
         os._exit(status)
 
@@ -101,7 +107,9 @@ def serve(
     opened: Callable[[str], None] | None = None,
     apart: bool = False,
 ) -> None:
-    """Serve until a signal comes; `announce` says where, once the door is open, or `opened` is told the address alone. `apart` as for `create_app`."""
+    """Serve until a signal comes; `announce` says where, once the door is open, or `opened` is told
+    the address alone. `apart` as for `create_app`.
+    """
     check_exposure(settings)
     app = create_app(models, settings, apart=apart)
     config = configure(app)
@@ -110,10 +118,16 @@ def serve(
     address = f"[{host}]" if ":" in host else host
     names = ", ".join(models)
     if opened is None:
-        announce(say(f"serving {names} at http://{address}:{port}", f"正在提供 {names}：http://{address}:{port}"))
+        announce(
+            say(
+                f"serving {names} at http://{address}:{port}",
+                f"正在提供 {names}：http://{address}:{port}",
+            )
+        )
     else:
         opened(f"http://{address}:{port}/")
-    # What was loaded stays: looking through all of it for garbage held up the event loop for 150 ms, every few hundred requests.
+    # What was loaded stays: looking through all of it for garbage held up the event loop for 150
+    # ms, every few hundred requests.
     gc.freeze()
     try:
         with few_log_lines():
@@ -142,8 +156,8 @@ def configure(app: FastAPI) -> uvicorn.Config:
 def open_socket(settings: ServerSettings) -> socket.socket:
     """Open before anything is said, so that the port announced is the port taken."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # The protocol by its number: asyncio sends small writes at once (TCP_NODELAY) only on sockets that name it. Without it the body
-    # of a reply waits 40 ms for the client to confirm its head.
+    # The protocol by its number: asyncio sends small writes at once (TCP_NODELAY) only on sockets
+    # that name it. Without it the body of a reply waits 40 ms for the client to confirm its head.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -151,8 +165,10 @@ def open_socket(settings: ServerSettings) -> socket.socket:
     except OSError as error:
         found.close()
         raise UsageError(
-            f"{settings.host} port {settings.port} cannot be listened on ({error.strerror}); give another --port or --host",
-            f"无法监听 {settings.host} 端口 {settings.port}（{error.strerror}）；请换 --port 或 --host",
+            f"{settings.host} port {settings.port} cannot be listened on ({error.strerror}); give "
+            "another --port or --host",
+            f"无法监听 {settings.host} 端口 {settings.port}（{error.strerror}）；请换 --port 或 "
+            "--host",
         ) from None
     found.listen(BACKLOG)
     return found

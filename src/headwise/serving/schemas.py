@@ -1,11 +1,21 @@
-"""What is sent and what comes back, with every number and list bounded: the OpenAPI description is written from here.
+"""What is sent and what comes back, with every number and list bounded: the OpenAPI description is
+written from here.
 
-Unknown fields are refused, numbers are not guessed from texts. Tested: bounds, examples, schemathesis on the description.
+Unknown fields are refused, numbers are not guessed from texts. Tested: bounds, examples,
+schemathesis on the description.
 """
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from headwise.serving.limits import (
@@ -37,7 +47,8 @@ def as_whole(given: Any) -> Any:
 
 
 WHOLE = BeforeValidator(as_whole)
-"""After the bounds: `Annotated[int, Field(ge=1), WHOLE]`, or pydantic leaves the bounds out of the description."""
+"""After the bounds: `Annotated[int, Field(ge=1), WHOLE]`, or pydantic leaves the bounds out of the
+description."""
 Whole = Annotated[int, WHOLE]
 """A whole number as JSON Schema means it: 4.0 is one, "4" and true are not."""
 Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
@@ -52,19 +63,32 @@ EXACTLY_ONE = "exactly_one"
 UNION_FIELDS = frozenset({"text", "q", "decoding"})
 """After these, where a fault is, stands the name of the union's member."""
 Phrases = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS)]], Field(max_length=MAX_PHRASES)
+    list[Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS)]],
+    Field(max_length=MAX_PHRASES),
 ]
 ModelName = Annotated[
-    str, Field(min_length=1, max_length=64, description="a name of /v1/models; without it the first that fits")
+    str,
+    Field(
+        min_length=1,
+        max_length=64,
+        description="a name of /v1/models; without it the first that fits",
+    ),
 ]
 Sentences = Annotated[
     list[str],
-    Field(description="of the text, as /v1/translate splits it; where there are several, they were read here as one"),
+    Field(
+        description=(
+            "of the text, as /v1/translate splits it; where there are several, they were read "
+            "here as one"
+        )
+    ),
 ]
 
 
 class TextsBody(Body):
-    """Base of bodies that hold texts: `text` is one or several, `texts` a list; exactly one of the two is given."""
+    """Base of bodies that hold texts: `text` is one or several, `texts` a list; exactly one of the
+    two is given.
+    """
 
     text: Any
     texts: Any
@@ -139,7 +163,9 @@ class BeamWish(Body):
 
     kind: Literal["beam"]
     size: Whole = Field(default=5, ge=1, le=MAX_BEAM)
-    length_penalty: float = Field(default=1.0, ge=-10, le=10, description="alpha: 0 ignores the length, 1 is the mean")
+    length_penalty: float = Field(
+        default=1.0, ge=-10, le=10, description="alpha: 0 ignores the length, 1 is the mean"
+    )
 
 
 class SamplingWish(Body):
@@ -158,30 +184,50 @@ DecodingWish = Annotated[GreedyWish | BeamWish | SamplingWish, Field(discriminat
 class TranslateBody(TextsBody):
     model_config = describe_texts(
         {"text": "The dog is old."},
-        {"texts": ["The dog is old.", "It rains."], "decoding": {"kind": "beam", "size": 4}, "n_best": 2},
+        {
+            "texts": ["The dog is old.", "It rains."],
+            "decoding": {"kind": "beam", "size": 4},
+            "n_best": 2,
+        },
         {"text": "The dog is old.", "forbid": ["Hund"], "require": ["sehr alt"]},
     )
 
-    text: TextOrTexts = absent("one text or several; each may hold several sentences and paragraphs")
+    text: TextOrTexts = absent(
+        "one text or several; each may hold several sentences and paragraphs"
+    )
     texts: Texts = absent("the same as a list, as /v1/score has it")
     model: ModelName | None = None
     decoding: DecodingWish | None = Field(
         default=None, description="how to search; without it as the model's recipe says"
     )
-    n_best: Whole = Field(default=1, ge=1, le=MAX_BEST, description="translations of each text, best first")
-    prefix: str = Field(default="", max_length=200, description="every translation begins like this")
+    n_best: Whole = Field(
+        default=1, ge=1, le=MAX_BEST, description="translations of each text, best first"
+    )
+    prefix: str = Field(
+        default="", max_length=200, description="every translation begins like this"
+    )
     forbid: Phrases = Field(
         default=[],
-        description="words or phrases that occur in no translated sentence; whole words, in scripts without spaces any occurrence; "
-        f"at most {MAX_PHRASE_BYTES} bytes of UTF-8 together with `require`",
+        description=(
+            "words or phrases that occur in no translated sentence; whole words, in scripts "
+            f"without spaces any occurrence; at most {MAX_PHRASE_BYTES} bytes of UTF-8 together "
+            "with `require`"
+        ),
     )
     require: Phrases = Field(
         default=[],
-        description="words or phrases that occur in every translated sentence, counted in the same way; needs decoding of kind beam; "
-        f"at most {MAX_PHRASE_BYTES} bytes of UTF-8 together with `forbid`",
+        description=(
+            "words or phrases that occur in every translated sentence, counted in the same way; "
+            f"needs decoding of kind beam; at most {MAX_PHRASE_BYTES} bytes of UTF-8 together "
+            "with `forbid`"
+        ),
     )
-    split: bool = Field(default=True, description="translate sentence by sentence; false: each text is one sentence")
-    stream: bool = Field(default=False, description="server-sent events while the translation grows")
+    split: bool = Field(
+        default=True, description="translate sentence by sentence; false: each text is one sentence"
+    )
+    stream: bool = Field(
+        default=False, description="server-sent events while the translation grows"
+    )
 
 
 class CandidateReply(Reply):
@@ -199,7 +245,8 @@ class WarningReply(Reply):
 
 
 InputWarningReply = Annotated[
-    WarningReply | None, Field(description="why the text is unlike what the model learned to read; null if it is not")
+    WarningReply | None,
+    Field(description="why the text is unlike what the model learned to read; null if it is not"),
 ]
 
 
@@ -222,7 +269,10 @@ class ModelReply(Reply):
     target: str | None = None
     architecture: str | None = Field(
         default=None,
-        description="of a translator: encoder_decoder or recurrent; of a language model that attends: decoder_only",
+        description=(
+            "of a translator: encoder_decoder or recurrent; of a language model that attends: "
+            "decoder_only"
+        ),
     )
 
 

@@ -1,11 +1,23 @@
-"""What is sent and what comes back for language models, word vectors and runs. Tested: bounds, and answers equal to the library's."""
+"""What is sent and what comes back for language models, word vectors and runs.
+
+Tested: bounds, and answers equal to the library's.
+"""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from headwise.serving.limits import MAX_CHARACTERS
-from headwise.serving.schemas import Body, ModelName, Reply, Text, TextsBody, Whole, absent, describe_texts
+from headwise.serving.schemas import (
+    Body,
+    ModelName,
+    Reply,
+    Text,
+    TextsBody,
+    Whole,
+    absent,
+    describe_texts,
+)
 
 MAX_COMPARED = 8
 MAX_CONTINUATIONS, MAX_CONTINUATION_TOKENS = 50, 4
@@ -16,7 +28,9 @@ ScoredTexts = Annotated[list[Scored], Field(min_length=1, max_length=MAX_COMPARE
 
 
 class ScoreBody(TextsBody):
-    model_config = describe_texts({"texts": ["the dog is old", "the dog old is"]}, {"text": "the dog is old"})
+    model_config = describe_texts(
+        {"texts": ["the dog is old", "the dog old is"]}, {"text": "the dog is old"}
+    )
 
     text: Annotated[
         Annotated[Scored, Tag("one")] | Annotated[ScoredTexts, Tag("several")],
@@ -45,17 +59,24 @@ class ScoreReply(Reply):
     sentences: list[SentenceReply]
     best: int | None = Field(description="the most natural one; null where that cannot be said")
     no_best_because: Literal["tied", "unknown_words"] | None = Field(
-        description="tied: equal totals; unknown_words: more than half of the words of a sentence are unknown to the model"
+        description=(
+            "tied: equal totals; unknown_words: more than half of the words of a sentence are "
+            "unknown to the model"
+        )
     )
 
 
 class PredictBody(Body):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "the company said it ____", "count": 3}]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "the company said it ____", "count": 3}]}
+    )
 
     text: Text
     model: ModelName | None = None
     count: Whole = Field(default=10, ge=1, le=MAX_CONTINUATIONS)
-    length: Whole = Field(default=1, ge=1, le=MAX_CONTINUATION_TOKENS, description="tokens of a continuation")
+    length: Whole = Field(
+        default=1, ge=1, le=MAX_CONTINUATION_TOKENS, description="tokens of a continuation"
+    )
 
 
 class ContinuationReply(Reply):
@@ -72,12 +93,21 @@ class PredictReply(Reply):
 
 
 class VectorsBody(Body):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["king", "king - man + woman"], "count": 5}]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"queries": ["king", "king - man + woman"], "count": 5}]}
+    )
 
     queries: (
-        Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=16)] | None
+        Annotated[
+            list[Annotated[str, Field(min_length=1, max_length=100)]],
+            Field(min_length=1, max_length=16),
+        ]
+        | None
     ) = Field(
-        default=None, description="words, or sums such as king - man + woman; without them some that the model knows"
+        default=None,
+        description=(
+            "words, or sums such as king - man + woman; without them some that the model knows"
+        ),
     )
     model: ModelName | None = None
     count: Whole = Field(default=10, ge=1, le=30)
@@ -92,7 +122,9 @@ class NeighbourReply(Reply):
 class NeighboursReply(Reply):
     query: str
     nearest: list[NeighbourReply]
-    too_little_text: bool = Field(description="a sum of words, and too little text for most such sums to come out")
+    too_little_text: bool = Field(
+        description="a sum of words, and too little text for most such sums to come out"
+    )
 
 
 class PlaceReply(Reply):
@@ -106,7 +138,9 @@ class VectorsReply(Reply):
     model: str
     vocabulary: int
     dim: int
-    text_words: int | None = Field(description="words of text that the vectors were learnt from, where that is known")
+    text_words: int | None = Field(
+        description="words of text that the vectors were learnt from, where that is known"
+    )
     queries: list[NeighboursReply]
     words: list[PlaceReply]
 

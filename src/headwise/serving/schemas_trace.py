@@ -5,7 +5,16 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from headwise.serving.limits import MAX_BEAM, MAX_TOKENS, MAX_TOP
-from headwise.serving.schemas import WHOLE, Body, InputWarningReply, ModelName, Reply, Sentences, Text, Whole
+from headwise.serving.schemas import (
+    WHOLE,
+    Body,
+    InputWarningReply,
+    ModelName,
+    Reply,
+    Sentences,
+    Text,
+    Whole,
+)
 
 Kind = Literal["encoder_self", "decoder_self", "cross"]
 Number = Annotated[int, Field(ge=0, le=255), WHOLE]
@@ -16,8 +25,12 @@ class TraceBeam(Body):
     """The search whose tree is wanted."""
 
     size: Whole = Field(default=4, ge=1, le=MAX_BEAM)
-    alpha: float = Field(default=1.0, ge=0, le=2, description="length penalty: 0 ignores the length, 1 is the mean")
-    penalty: Literal["average", "wu"] = Field(default="average", description="total / n^alpha, or Wu et al. 2016")
+    alpha: float = Field(
+        default=1.0, ge=0, le=2, description="length penalty: 0 ignores the length, 1 is the mean"
+    )
+    penalty: Literal["average", "wu"] = Field(
+        default="average", description="total / n^alpha, or Wu et al. 2016"
+    )
 
 
 class TraceMaps(Body):
@@ -36,21 +49,33 @@ class TraceBody(Body):
         json_schema_extra={
             "examples": [
                 {"text": "The dog is old."},
-                {"text": "The dog is old.", "beam": {"size": 4}, "top": 5, "tree": True, "maps": {"kinds": ["cross"]}},
+                {
+                    "text": "The dog is old.",
+                    "beam": {"size": 4},
+                    "top": 5,
+                    "tree": True,
+                    "maps": {"kinds": ["cross"]},
+                },
             ]
         }
     )
 
     text: Text = Field(min_length=1, description="one sentence; it is not split")
     model: ModelName | None = None
-    prefix: str = Field(default="", max_length=2_000, description="the translation begins like this")
+    prefix: str = Field(
+        default="", max_length=2_000, description="the translation begins like this"
+    )
     prefix_tokens: list[Token] = Field(
         default=[], max_length=MAX_TOKENS, description="the same as tokens; outranks `prefix`"
     )
     beam: TraceBeam = TraceBeam()
-    top: Whole = Field(default=0, ge=0, le=MAX_TOP, description="alternatives to tell for each step")
+    top: Whole = Field(
+        default=0, ge=0, le=MAX_TOP, description="alternatives to tell for each step"
+    )
     tree: bool = Field(default=False, description="whether to tell the whole search")
-    maps: TraceMaps | None = Field(default=None, description="attention weights; at most 4,000,000 in a reply")
+    maps: TraceMaps | None = Field(
+        default=None, description="attention weights; at most 4,000,000 in a reply"
+    )
 
 
 class SideReply(Reply):
@@ -58,7 +83,9 @@ class SideReply(Reply):
     pieces: list[str]
     words: list[str]
     word_of_piece: list[int]
-    marks: list[bool] = Field(description="which pieces are no words: beginning and end of the sentence")
+    marks: list[bool] = Field(
+        description="which pieces are no words: beginning and end of the sentence"
+    )
 
 
 class ChoiceReply(Reply):
@@ -120,9 +147,14 @@ class TraceReply(Reply):
     n_best: list[HypothesisReply]
     steps: list[StepReply]
     tree: TreeReply | None
-    attention: list[PresentReply] = Field(description="all maps the model has; empty unless maps were asked for")
+    attention: list[PresentReply] = Field(
+        description="all maps the model has; empty unless maps were asked for"
+    )
     maps: list[dict[str, Any]] = Field(
-        description="name, kind, layer, heads, shape [head, query, key], low (0, or the lowest weight if some are negative), scale, bits, weights (base64, lowest byte first)"
+        description=(
+            "name, kind, layer, heads, shape [head, query, key], low (0, or the lowest weight if "
+            "some are negative), scale, bits, weights (base64, lowest byte first)"
+        )
     )
 
 
@@ -132,7 +164,9 @@ class OccludeBody(Body):
     text: Text = Field(min_length=1, description="one sentence")
     model: ModelName | None = None
     tokens: list[Token] | None = Field(
-        default=None, max_length=MAX_TOKENS, description="of the translation to test; without it the model's own best"
+        default=None,
+        max_length=MAX_TOKENS,
+        description="of the translation to test; without it the model's own best",
     )
 
 
@@ -142,5 +176,7 @@ class OccludeReply(Reply):
     words: list[str] = Field(description="of the source; each was left out once")
     pieces: list[str] = Field(description="of the translation, with its end")
     log_probability: float = Field(description="of the translation, nothing left out")
-    totals: list[float] = Field(description="how much less probable (log) the translation is without each word")
+    totals: list[float] = Field(
+        description="how much less probable (log) the translation is without each word"
+    )
     changes: list[list[float]] = Field(description="the same for every piece: [word][piece]")

@@ -4,8 +4,9 @@
     5 seconds without an answer, and it has not computed either    it hangs: killed, and its owner is told
     60 seconds without an answer although it computes              no step takes that long: the same
 
-Seconds are counted as beats of this process: if the server itself stood still, nobody is blamed. What is written while the pipe is full
-stays with the owner (`has_room`), so a process that reads nothing costs no memory here. Tested: stopped, busy, full, dying.
+Seconds are counted as beats of this process: if the server itself stood still, nobody is blamed.
+What is written while the pipe is full stays with the owner (`has_room`), so a process that reads
+nothing costs no memory here. Tested: stopped, busy, full, dying.
 """
 
 import asyncio
@@ -111,9 +112,13 @@ class SearchProcess(asyncio.SubprocessProtocol):
         if used is None or used != self._used:
             self._used, self._beats_unmoved = used or 0, 0
         factor = 1 if self.has_begun else START_FACTOR
-        if self._beats_unmoved >= factor * SILENT_BEATS or self._beats_unheard >= factor * BUSY_BEATS:
+        if (
+            self._beats_unmoved >= factor * SILENT_BEATS
+            or self._beats_unheard >= factor * BUSY_BEATS
+        ):
             logger.error(
-                "a searching process has not answered for %d s: it is ended", self._beats_unheard * BEAT_SECONDS
+                "a searching process has not answered for %d s: it is ended",
+                self._beats_unheard * BEAT_SECONDS,
             )
             self.kill()
             return
@@ -124,7 +129,9 @@ class SearchProcess(asyncio.SubprocessProtocol):
         self._beat_handle = self._loop.call_later(BEAT_SECONDS, self._beat)
 
 
-async def start_process(command: Sequence[str], owner: Owner, *, files: Sequence[int]) -> SearchProcess:
+async def start_process(
+    command: Sequence[str], owner: Owner, *, files: Sequence[int]
+) -> SearchProcess:
     """Started in a session of its own: Ctrl-C reaches the server alone, which closes the pipe."""
     make: Callable[[], SearchProcess] = lambda: SearchProcess(owner)  # noqa: E731 - its type is what matters
     _, process = await asyncio.get_running_loop().subprocess_exec(
@@ -136,7 +143,12 @@ async def start_process(command: Sequence[str], owner: Owner, *, files: Sequence
 def processor_ticks(pid: int) -> int | None:
     """Processor time a process has used; None where the system does not say."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        fields = (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="ascii", errors="replace")
+            .rpartition(")")[2]
+            .split()
+        )
         return int(fields[11]) + int(fields[12])
     except (OSError, IndexError, ValueError):
         return None

@@ -1,10 +1,13 @@
-"""The process that searches: a model, a pipe with sentences coming in, a pipe with translations going out.
+"""The process that searches: a model, a pipe with sentences coming in, a pipe with translations
+going out.
 
     headwise.serving.searcher BUNDLE PRECISION THREADS SHA256-OF-ITS-MANIFEST OPEN-FILES      (child_processes.py)
 
-It is the worker of `worker.py` with another ear: instead of waiting for a condition it reads its pipe, in the same thread, between two
-steps. So nothing here ever waits for another thread's hold of the interpreter, and the server's event loop never waits for ours.
-It ends when the pipe does, and on Linux with the server even while it hangs: a server that dies leaves no process behind. Tested through `apart.py`.
+It is the worker of `worker.py` with another ear: instead of waiting for a condition it reads its
+pipe, in the same thread, between two steps. So nothing here ever waits for another thread's hold of
+the interpreter, and the server's event loop never waits for ours. It ends when the pipe does, and
+on Linux with the server even while it hangs: a server that dies leaves no process behind. Tested
+through `apart.py`.
 """
 
 import contextlib
@@ -34,7 +37,7 @@ from headwise.serving.held_files import copied, name_manifest
 from headwise.serving.orders import Order, Part
 from headwise.serving.search import Search, Sentence
 from headwise.serving.worker import Worker
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 CHUNK = 65_536
 KEPT_SETTINGS = 256
@@ -53,7 +56,9 @@ class Desk(Worker):
         self._orders: dict[int, PipedOrder] = {}
         self._said: list[bytes] = []
         self._counted = (0, 0, 0)
-        self.search = lru_cache(KEPT_SETTINGS)(lambda text: PipedSearch(translator, _SETTINGS.validate_json(text)))
+        self.search = lru_cache(KEPT_SETTINGS)(
+            lambda text: PipedSearch(translator, _SETTINGS.validate_json(text))
+        )
 
     def live(self) -> None:
         """Until the pipe ends."""
@@ -123,7 +128,9 @@ class Desk(Worker):
 class PipedOrder(Order):
     """What is delivered is said at once."""
 
-    def __init__(self, parts: Sequence[Part], *, deadline: float, rank: float, name: int, desk: Desk) -> None:
+    def __init__(
+        self, parts: Sequence[Part], *, deadline: float, rank: float, name: int, desk: Desk
+    ) -> None:
         super().__init__(parts, deadline=deadline, rank=rank)
         self._name, self._desk = name, desk
 
@@ -131,7 +138,9 @@ class PipedOrder(Order):
         if not self.has_answered(part):
             seconds = self._desk.lap()
             super().deliver(part, result, seconds=seconds)
-            self._desk.say({"order": self._name, "place": part.place, "found": result, "seconds": seconds})
+            self._desk.say(
+                {"order": self._name, "place": part.place, "found": result, "seconds": seconds}
+            )
         if self.future.done():
             self._desk.forget(self._name)
 
@@ -149,7 +158,9 @@ class PipedSearch(Search):
     """Answers with numbers of tokens."""
 
     def read(self, result: SearchResult) -> Any:
-        return [[one.tokens, one.score, one.log_probability, one.finished] for one in result.hypotheses]
+        return [
+            [one.tokens, one.log_probability, one.score, one.finished] for one in result.hypotheses
+        ]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -171,7 +182,9 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _load(bundle: Path, precision: Any, manifest: str, files: dict[str, int]) -> Translator:
-    """The model the server began with: where it was, or from the files that the server holds open if another is there now."""
+    """The model the server began with: where it was, or from the files that the server holds open
+    if another is there now.
+    """
     with contextlib.suppress(HeadwiseError):
         translator = Translator.load(bundle, device="cpu", precision=precision)
         if name_manifest(bundle) == manifest:

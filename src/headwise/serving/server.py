@@ -1,4 +1,6 @@
-"""One server: its models, their workers, places for requests, and what is going on. Requests see it through `state.py`. Tested through the addresses."""
+"""One server: its models, their workers, places for requests, and what is going on. Requests see it
+through `state.py`. Tested through the addresses.
+"""
 
 import asyncio
 import logging
@@ -18,7 +20,7 @@ from headwise.serving.mailbox import Mailbox
 from headwise.serving.metrics import Metrics, resident_bytes
 from headwise.serving.training import DemoTraining
 from headwise.serving.worker import Worker
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
 
@@ -26,13 +28,19 @@ logger = logging.getLogger(__name__)
 class Server:
     """One for the process: workers, places, what is going on."""
 
-    def __init__(self, models: Mapping[str, LoadedModel], settings: ServerSettings, *, apart: bool = False) -> None:
+    def __init__(
+        self, models: Mapping[str, LoadedModel], settings: ServerSettings, *, apart: bool = False
+    ) -> None:
         """`apart`: translators search in processes of their own, where they can."""
         self.models, self.settings = dict(models), settings
-        self.workers: dict[str | None, Worker] = {name: make_worker(one, apart=apart) for name, one in models.items()}
+        self.workers: dict[str | None, Worker] = {
+            name: make_worker(one, apart=apart) for name, one in models.items()
+        }
         self.workers[None] = Worker("server")
         self.places = {name: asyncio.Semaphore(settings.queue) for name in self.workers}
-        self.tokenizing = ThreadPoolExecutor(max_workers=2, thread_name_prefix="headwise-tokenizing")
+        self.tokenizing = ThreadPoolExecutor(
+            max_workers=2, thread_name_prefix="headwise-tokenizing"
+        )
         self.keys = KeyRing({} if settings.keys is None else read_keys(settings.keys))
         self.rate = RateLimit(settings.requests_a_minute)
         self.metrics = Metrics()
@@ -47,7 +55,11 @@ class Server:
 
     @property
     def is_ready(self) -> bool:
-        return self.is_warm and not self.is_draining and all(worker.is_alive for worker in self.workers.values())
+        return (
+            self.is_warm
+            and not self.is_draining
+            and all(worker.is_alive for worker in self.workers.values())
+        )
 
     async def start(self) -> None:
         for worker in self.workers.values():
@@ -99,7 +111,11 @@ class Server:
         """A place in the queue of a worker, or a refusal if there is none until then."""
         if self.is_draining:
             raise Refusal(
-                503, "stopping", en="the server is stopping; try another", zh="服务器正在停止；请换一台", retry_after=5
+                503,
+                "stopping",
+                en="the server is stopping; try another",
+                zh="服务器正在停止；请换一台",
+                retry_after=5,
             )
         places = self.places[model]
         try:
@@ -124,7 +140,9 @@ class Server:
 
 
 def make_worker(model: LoadedModel, *, apart: bool) -> Worker:
-    """With a process where the model searches sentences on a CPU; a GPU's memory is not to hold it twice."""
+    """With a process where the model searches sentences on a CPU; a GPU's memory is not to hold it
+    twice.
+    """
     translator, held = model.value, model.held
     if not apart or held is None or not isinstance(translator, Translator) or os.name != "posix":
         return Worker(model.name)

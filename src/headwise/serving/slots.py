@@ -3,8 +3,9 @@
     who keeps the server waiting     for a head, or for the rest of a body: never answered yet (first to go), or answered before
     who is being answered            stays
 
-Each list is in the order of waiting, so that finding the longest costs the same however many there are: those who make trouble with
-connections make many. Tested by hand, and through `connections.py` with real sockets.
+Each list is in the order of waiting, so that finding the longest costs the same however many there
+are: those who make trouble with connections make many. Tested by hand, and through `connections.py`
+with real sockets.
 """
 
 from collections import Counter
@@ -51,7 +52,9 @@ class Slots:
         return self.num_places > 0 or self._cut_longest()
 
     def enter(self, slot: Slot) -> bool:
-        """A new connection; False if it finds no room. It is counted all the same; one too many of its machine is cut off."""
+        """A new connection; False if it finds no room. It is counted all the same; one too many of
+        its machine is cut off.
+        """
         has_room = is_tolerated = True
         address = slot.address
         if address is not None:

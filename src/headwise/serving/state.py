@@ -1,12 +1,15 @@
-"""What every address can reach: the models, a place in the queue, a deadline, and the end of patience.
+"""What every address can reach: the models, a place in the queue, a deadline, and the end of
+patience.
 
     await state.work("demo", function, argument)      # a plain function on the worker of that model
     await state.answer("demo", prepare)               # sentences, joined with those of other requests
 
-Every kind of call goes the same way (`admitted`): it waits for a place, is counted (off the event loop where that takes time), and waits for a share
-of the worker's time (`load.py`); 503 if all of that takes longer than its patience. Then it is bounded by the request's deadline (504), and stops when the
-client leaves: what waits is forgotten, what is at work ends between two steps once nobody waits for any of it. `work(None, …)` uses a
-worker that belongs to no model. Tested: bounds, deadline, leaving, draining.
+Every kind of call goes the same way (`admitted`): it waits for a place, is counted (off the event
+loop where that takes time), and waits for a share of the worker's time (`load.py`); 503 if all of
+that takes longer than its patience. Then it is bounded by the request's deadline (504), and stops
+when the client leaves: what waits is forgotten, what is at work ends between two steps once nobody
+waits for any of it. `work(None, …)` uses a worker that belongs to no model. Tested: bounds,
+deadline, leaving, draining.
 """
 
 import asyncio
@@ -58,19 +61,31 @@ class ServerState:
         self.patience = now + server.settings.queue_seconds
         """Who is not at least accepted by then is told to come back."""
 
-    async def work(self, model: str | None, function: Callable[..., Result], *arguments: Any, size: int = 1) -> Result:
-        """Call a plain function on a model's worker, alone; `size`: how much it has to do, in a unit of its own."""
+    async def work(
+        self, model: str | None, function: Callable[..., Result], *arguments: Any, size: int = 1
+    ) -> Result:
+        """Call a plain function on a model's worker, alone; `size`: how much it has to do, in a
+        unit of its own.
+        """
         run = lambda parts: [function(*arguments)]  # noqa: E731
         alone = Alone(Part(run=run, work=size, kind=function.__name__))
         return (await self.answer(model, lambda: alone, is_short=True))[1][0]
 
     async def look(
-        self, model: LoadedModel, size: Callable[[], int], function: Callable[..., Result], *arguments: Any
+        self,
+        model: LoadedModel,
+        size: Callable[[], int],
+        function: Callable[..., Result],
+        *arguments: Any,
     ) -> Result:
-        """The same for what must be counted first, and asks between two steps whether anyone still waits (`is_over`)."""
+        """The same for what must be counted first, and asks between two steps whether anyone still
+        waits (`is_over`).
+        """
 
         def run(parts: Sequence[Part]) -> list[Result]:
-            return [function(model.name, model.value, *arguments, is_over=lambda: nobody_waits(parts))]
+            return [
+                function(model.name, model.value, *arguments, is_over=lambda: nobody_waits(parts))
+            ]
 
         prepare = lambda: Alone(Part(run=run, work=size(), kind=function.__name__))  # noqa: E731
         return (await self.answer(model.name, prepare))[1][0]
@@ -78,7 +93,9 @@ class ServerState:
     async def answer(
         self, model: str | None, prepare: Callable[[], AnyWork], *, is_short: bool = False
     ) -> tuple[AnyWork, list[Any]]:
-        """What `prepare` cut into parts, off the event loop, and their results from the model's worker."""
+        """What `prepare` cut into parts, off the event loop, and their results from the model's
+        worker.
+        """
         async with self.admitted(model, prepare, is_short=is_short) as (work, accepted):
             return work, await self.deliver(model, work.parts, accepted)
 
@@ -92,11 +109,15 @@ class ServerState:
             worker = self.server.workers[model]
             await self._wait_for(worker, work.parts)
             load = worker.load_of(work.parts)
-            async with load.accept(work.parts, deadline=self.deadline, until=self.patience) as accepted:
+            async with load.accept(
+                work.parts, deadline=self.deadline, until=self.patience
+            ) as accepted:
                 yield work, accepted
 
     async def beside(self, function: Callable[[], Result], *, is_short: bool = False) -> Result:
-        """Call a function of some milliseconds off the event loop; a very short one takes less than the way there."""
+        """Call a function of some milliseconds off the event loop; a very short one takes less than
+        the way there.
+        """
         if is_short:
             return function()
         return await asyncio.get_running_loop().run_in_executor(self.server.tokenizing, function)
@@ -110,7 +131,10 @@ class ServerState:
             raise Refusal(
                 503,
                 "busy",
-                en="other texts are being tokenised; try again soon, or send fewer and shorter texts",
+                en=(
+                    "other texts are being tokenised; try again soon, or send fewer and shorter "
+                    "texts"
+                ),
                 zh="正在为其他文本分词；请稍后再试，或减少、缩短文本",
                 retry_after=max(1, round(self.settings.queue_seconds)),
             ) from None
@@ -156,13 +180,20 @@ class ServerState:
             raise Refusal(
                 504,
                 "too_slow",
-                en=f"no answer within {self.settings.deadline_seconds:g} seconds; send fewer or shorter texts",
+                en=(
+                    f"no answer within {self.settings.deadline_seconds:g} seconds; send fewer or "
+                    "shorter texts"
+                ),
                 zh=f"{self.settings.deadline_seconds:g} 秒内没有结果；请减少或缩短文本",
                 retry_after=5,
             )
         except WorkerDied:
             raise Refusal(
-                503, "interrupted", en="the work was interrupted; send it again", zh="处理被中断；请重发", retry_after=1
+                503,
+                "interrupted",
+                en="the work was interrupted; send it again",
+                zh="处理被中断；请重发",
+                retry_after=1,
             ) from None
         finally:
             late.cancel()

@@ -5,9 +5,10 @@
     event: done          data: {"model": "demo"}
     event: error         data: {"error": {"code", "message", "message_zh"}}           instead of the rest
 
-Greedy search and sampling only append; in a beam the best hypothesis may change its mind, so the whole of it is sent each time.
-A sentence is computed alone and waits in the queue like any other, so a long stream does not hold up the rest. A place is
-taken before the first byte (a full server still answers 503) and given back with the last. Tested: = the plain answer.
+Greedy search and sampling only append; in a beam the best hypothesis may change its mind, so the
+whole of it is sent each time. A sentence is computed alone and waits in the queue like any other,
+so a long stream does not hold up the rest. A place is taken before the first byte (a full server
+still answers 503) and given back with the last. Tested: = the plain answer.
 """
 
 import asyncio
@@ -26,9 +27,10 @@ from headwise.serving.faults import Refusal
 from headwise.serving.load import Accepted
 from headwise.serving.orders import Part
 from headwise.serving.replies import as_reply
-from headwise.serving.search import Found, Search, Watch
+from headwise.serving.search import Search, Watch
 from headwise.serving.sentences import Prepared
 from headwise.serving.state import ServerState
+from headwise.tasks.translation.source_sentences import Candidate
 
 STREAMED: dict[str, Any] = {
     "description": "all translations, or events if `stream` was asked for",
@@ -64,7 +66,9 @@ async def begin_stream(state: ServerState, model: str, cut: Callable[[], Prepare
     """Take a place, cut the texts, and answer with a stream."""
     held = AsyncExitStack()
     try:
-        prepared, accepted = await held.enter_async_context(state.admitted(model, lambda: _watched(cut())))
+        prepared, accepted = await held.enter_async_context(
+            state.admitted(model, lambda: _watched(cut()))
+        )
     except BaseException:
         await held.aclose()
         raise
@@ -73,19 +77,25 @@ async def begin_stream(state: ServerState, model: str, cut: Callable[[], Prepare
 
 def _watched(prepared: Prepared) -> Prepared:
     """To be counted as what it is going to be."""
-    return replace(prepared, parts=tuple(watch_part(part, lambda tokens: None) for part in prepared.parts))
+    return replace(
+        prepared, parts=tuple(watch_part(part, lambda tokens: None) for part in prepared.parts)
+    )
 
 
-async def _tell(state: ServerState, model: str, prepared: Prepared, accepted: Accepted) -> AsyncIterator[str]:
+async def _tell(
+    state: ServerState, model: str, prepared: Prepared, accepted: Accepted
+) -> AsyncIterator[str]:
     try:
         first = 0
         for number, split in enumerate(prepared.texts):
             last = first + len(split.sentences)
-            found: list[tuple[Found, ...]] = []
+            found: list[tuple[Candidate, ...]] = []
             for place, part in enumerate(prepared.parts[first:last]):
                 async for event in _grow(state, model, part, accepted):
                     if isinstance(event, str):
-                        yield write_event("piece", {"text": number, "sentence": place, "so_far": event})
+                        yield write_event(
+                            "piece", {"text": number, "sentence": place, "so_far": event}
+                        )
                     else:
                         found.append(event)
             first = last
@@ -95,12 +105,14 @@ async def _tell(state: ServerState, model: str, prepared: Prepared, accepted: Ac
         yield write_event("done", {"model": model})
     except HeadwiseError as error:
         code = error.code if isinstance(error, Refusal) else "not_possible"
-        yield write_event("error", {"error": {"code": code, "message": error.en, "message_zh": error.zh}})
+        yield write_event(
+            "error", {"error": {"code": code, "message": error.en, "message_zh": error.zh}}
+        )
 
 
 async def _grow(
     state: ServerState, model: str, part: Part, accepted: Accepted
-) -> AsyncIterator[str | tuple[Found, ...]]:
+) -> AsyncIterator[str | tuple[Candidate, ...]]:
     """The best hypothesis of one sentence at every step, then what was found."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str | None] = asyncio.Queue()

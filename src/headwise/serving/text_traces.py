@@ -1,7 +1,9 @@
-"""What `/v1/trace` (and `/v1/row`, in part) answers for a language model: one text as a decoder-only Transformer reads it.
+"""What `/v1/trace` (and `/v1/row`, in part) answers for a language model: one text as a
+decoder-only Transformer reads it.
 
-The reply has the form of a translation's. The text itself stands where the translation would; there is no source, no search and
-no tree, and a wish for them is refused. Tested against: explorer/text_traces.py.
+The reply has the form of a translation's. The text itself stands where the translation would; there
+is no source, no search and no tree, and a wish for them is refused. Tested against:
+explorer/text_traces.py.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,13 +26,15 @@ from headwise.serving.schemas_trace import (
     TraceReply,
 )
 from headwise.serving.state import ServerState
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 
 OF_TRANSLATIONS = ("prefix", "prefix_tokens", "beam", "tree")
 
 
 def find_attending(state: ServerState, model: str | None) -> LoadedModel:
-    """A translator or language model by its name; without one the first translator, or the first language model where none translates."""
+    """A translator or language model by its name; without one the first translator, or the first
+    language model where none translates.
+    """
     named = None if model is None else state.find(model)
     if named is None and not any(one.kind == "translator" for one in state.models.values()):
         named = next((one for one in state.models.values() if one.kind == "language_model"), None)
@@ -42,13 +46,18 @@ def find_attending(state: ServerState, model: str | None) -> LoadedModel:
 def answer_text(
     name: str, model: LanguageModel, body: TraceBody, language: str, *, is_over: Callable[[], bool]
 ) -> TraceReply:
-    """The whole reply; runs on the model's worker. The text is read in one pass, which nobody leaves early."""
+    """The whole reply; runs on the model's worker. The text is read in one pass, which nobody
+    leaves early.
+    """
     for wish in OF_TRANSLATIONS:
         if getattr(body, wish) != TraceBody.model_fields[wish].get_default():
             raise Refusal(
                 422,
                 "not_possible",
-                en=f"{wish} belongs to translations, and a language model reads the text as it is; leave it out",
+                en=(
+                    f"{wish} belongs to translations, and a language model reads the text as it "
+                    "is; leave it out"
+                ),
                 zh=f"{wish} 用于翻译，而语言模型按原样阅读文本；请去掉它",
             )
     with too_many_refused():
@@ -82,7 +91,10 @@ def _reply(name: str, body: TraceBody, found: TextTrace, language: str) -> Trace
         n_best=[read],
         steps=[step_reply(decision) for decision in found.decisions],
         tree=None,
-        attention=[PresentReply(kind=kind, layer=layer, heads=heads) for kind, layer, heads in found.present],
+        attention=[
+            PresentReply(kind=kind, layer=layer, heads=heads)
+            for kind, layer, heads in found.present
+        ],
         maps=[pack_map(one, heads=heads, bits=wish.bits) for one in found.maps],
     )
 
@@ -110,7 +122,9 @@ def too_many_refused() -> Iterator[None]:
 def step_reply(decision: Decision) -> StepReply:
     def pack(choice: Choice) -> ChoiceReply:
         return ChoiceReply(
-            token=choice.token, piece=choice.piece, log_probability=max(-1e9, round(choice.log_probability, 6))
+            token=choice.token,
+            piece=choice.piece,
+            log_probability=max(-1e9, round(choice.log_probability, 6)),
         )
 
     return StepReply(

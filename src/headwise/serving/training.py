@@ -1,8 +1,11 @@
-"""The demo's model, trained because the page was asked to: a process of its own, watched through its log.
+"""The demo's model, trained because the page was asked to: a process of its own, watched through
+its log.
 
-`headwise explore` without a model offers this where no demo was trained yet. The process is the one of
-`headwise train pocket`, so it survives nothing special: stopped, or left by a server that was killed, it saves and goes on
-where it stopped when it is asked for again; finished, its bundle is loaded and served like any other. Tested: the course with a command that only pretends, failures, a second start while one is going on.
+`headwise explore` without a model offers this where no demo was trained yet. The process is the one
+of `headwise train pocket`, so it survives nothing special: stopped, or left by a server that was
+killed, it saves and goes on where it stopped when it is asked for again; finished, its bundle is
+loaded and served like any other. Tested: the course with a command that only pretends, failures, a
+second start while one is going on.
 """
 
 import contextlib
@@ -57,7 +60,9 @@ class DemoTraining:
         return self._process is not None and self._process.poll() is None
 
     def start(self, pair: Pair) -> None:
-        """Begin, or go on with what is there; nothing happens while one is going on or when it is done."""
+        """Begin, or go on with what is there; nothing happens while one is going on or when it is
+        done.
+        """
         if self.is_going_on:
             return
         self.pair = pair
@@ -77,7 +82,9 @@ class DemoTraining:
         source, target = self.pair.split("-")
         resume = ["--resume"] if (self.run / "recipe.yaml").exists() else []
         languages = [f"data.source={source}", f"data.target={target}"]
-        return child_command("headwise", "train", "pocket", "--run", str(self.run), *resume, *languages)
+        return child_command(
+            "headwise", "train", "pocket", "--run", str(self.run), *resume, *languages
+        )
 
     def status(self) -> TrainingStatus:
         """What the process has written so far."""

@@ -1,14 +1,17 @@
-"""One thread a model. It takes the part of the lowest rank, joins others of the same key to it, and answers them together.
+"""One thread a model. It takes the part of the lowest rank, joins others of the same key to it, and
+answers them together.
 
     batch = the first part + parts of equal key, nearest in length, up to `sentences` and `tokens` (padding counted)
     pause = between two steps of a long search, parts of a much lower rank are answered (`load.py` makes the ranks: short work first, with aging)
 
-While a batch is computed the next one gathers in the queue by itself, so an idle server answers at once and a busy one in
-full batches. A search that flows (`search.py`) takes in whoever comes while it runs, unless a full batch waits. Of the others: clients that
-wait for their answers come back right after them, so if fewer wait than were there a batch ago, the
-thread lingers while they keep coming. Without that, 64 clients were answered in batches of 32: twice the steps. What fails together is answered part by part, so
-that one request cannot spoil another's. Whatever kills the thread costs the batch at hand and nothing else.
-Tested: joining, order, budget, leaving, deadlines, failures, a killed thread.
+While a batch is computed the next one gathers in the queue by itself, so an idle server answers at
+once and a busy one in full batches. A search that flows (`search.py`) takes in whoever comes while
+it runs, unless a full batch waits. Of the others: clients that wait for their answers come back
+right after them, so if fewer wait than were there a batch ago, the thread lingers while they keep
+coming. Without that, 64 clients were answered in batches of 32: twice the steps. What fails
+together is answered part by part, so that one request cannot spoil another's. Whatever kills the
+thread costs the batch at hand and nothing else. Tested: joining, order, budget, leaving, deadlines,
+failures, a killed thread.
 """
 
 import logging
@@ -23,15 +26,19 @@ from headwise.serving.orders import Abandoned, Order, Part
 MAX_BATCH_SENTENCES = 64
 MAX_BATCH_TOKENS = 8_192
 MAX_CHOICE = 4 * MAX_BATCH_SENTENCES
-"""A batch of like lengths is chosen among the oldest so many: chosen among all, it took some of every request, and all were late together."""
+"""A batch of like lengths is chosen among the oldest so many: chosen among all, it took some of
+every request, and all were late together."""
 JOIN_SHARE = 0.25
-"""Whoever comes joins a flow when they are this many of those under way: encoding few sources costs nearly as much as encoding some."""
+"""Whoever comes joins a flow when they are this many of those under way: encoding few sources costs
+nearly as much as encoding some."""
 LINGER_SECONDS = 0.1
 """The thread lingers at most this long, and at most as long as the last batch took."""
 LINGER_GAP, LINGER_SHARE = 0.005, 0.05
-"""And only while they keep coming: so long, or so much of the last batch's time, without an arrival ends it."""
+"""And only while they keep coming: so long, or so much of the last batch's time, without an arrival
+ends it."""
 OVERTAKE_SECONDS = 1.0
-"""By so much a rank must be lower than of those at work: joining them, or waiting, costs less than a search of one's own."""
+"""By so much a rank must be lower than of those at work: joining them, or waiting, costs less than
+a search of one's own."""
 MAX_NESTED = 3
 """Searches that wait for another in their midst."""
 CLOSE_SECONDS = 10.0
@@ -106,7 +113,9 @@ class Worker:
             except BaseException as error:
                 # The futures must be told, or their clients wait until the deadline.
                 self.num_restarts += 1
-                logger.error("worker %s was killed by %s and works again", self.name, type(error).__name__)
+                logger.error(
+                    "worker %s was killed by %s and works again", self.name, type(error).__name__
+                )
                 for part in self._at_work:
                     if part.order is not None:
                         part.order.fail(WorkerDied())
@@ -115,7 +124,8 @@ class Worker:
     def _work(self) -> None:
         while (batch := self._next()) is not None:
             start = self._lap_began = time.monotonic()
-            # Some are answered before the batch ends and come back meanwhile: they are not to be counted twice.
+            # Some are answered before the batch ends and come back meanwhile: they are not to be
+            # counted twice.
             self._expected = min(MAX_BATCH_SENTENCES, len(batch) + len(self._waiting))
             self._answer(batch)
             self._last_seconds = time.monotonic() - start
@@ -146,15 +156,21 @@ class Worker:
         self.num_parts += len(batch)
 
     def lap(self) -> float:
-        """The time that no answer has paid for yet, divided among those at work: a batch is not paid for by its first answer."""
+        """The time that no answer has paid for yet, divided among those at work: a batch is not
+        paid for by its first answer.
+        """
         now = time.monotonic()
         spent = now - self._lap_began
-        share = spent / max(1, sum(not part.is_answered and not part.is_over for part in self._at_work))
+        share = spent / max(
+            1, sum(not part.is_answered and not part.is_over for part in self._at_work)
+        )
         self._lap_began = now - (spent - share)
         return share
 
     def pause(self) -> None:
-        """Those of a much lower rank than all at work are answered now; what was begun goes on afterwards."""
+        """Those of a much lower rank than all at work are answered now; what was begun goes on
+        afterwards.
+        """
         while batch := self._next_before(self._at_work):
             spent, outer = time.monotonic() - self._lap_began, self._at_work
             self._lap_began += spent
@@ -172,7 +188,10 @@ class Worker:
 
     def _next_before(self, others: Sequence[Part]) -> list[Part]:
         with self._changed:
-            bound = min((rank_of(part) for part in others if not part.is_answered), default=0.0) - OVERTAKE_SECONDS
+            bound = (
+                min((rank_of(part) for part in others if not part.is_answered), default=0.0)
+                - OVERTAKE_SECONDS
+            )
             if self._is_closed or self._num_nested >= MAX_NESTED:
                 return []
             first = list(takewhile(lambda part: rank_of(part) < bound, self._waiting))
@@ -183,8 +202,8 @@ class Worker:
         return self._changed.wait(seconds)
 
     def more(self, num_alive: int) -> list[Part]:
-        """Those who join the flow at work: of its key, unless another has waited longer, if enough have come and not so many
-        that they fill a batch of their own."""
+        """Those who join the flow at work: of its key, unless another has waited longer, if enough
+        have come and not so many that they fill a batch of their own."""
         self.pause()
         with self._changed:
             if self._is_closed or not 0 < len(self._waiting) < MAX_BATCH_SENTENCES:
@@ -214,7 +233,9 @@ class Worker:
         if not batch:
             return
         # A full batch of like lengths is cheaper than a flow; and a second try goes part by part.
-        flow = batch[0].flow if self._at_work == batch and len(batch) < MAX_BATCH_SENTENCES else None
+        flow = (
+            batch[0].flow if self._at_work == batch and len(batch) < MAX_BATCH_SENTENCES else None
+        )
         try:
             if flow is not None:
                 flow(batch, self.more)
@@ -223,7 +244,11 @@ class Worker:
         except Abandoned:
             return
         except Exception as error:
-            left = [part for part in self._at_work if not part.is_answered] if flow is not None else batch
+            left = (
+                [part for part in self._at_work if not part.is_answered]
+                if flow is not None
+                else batch
+            )
             if len(left) == 1 and left[0].order is not None:
                 left[0].order.fail(error)
             for part in left if len(left) > 1 else ():
@@ -240,7 +265,9 @@ def rank_of(part: Part) -> float:
 
 
 def choose_batch(waiting: Sequence[Part], *, beside: Sequence[Part] = ()) -> list[Part]:
-    """The first part, and those of its key that are nearest to it in length, as many as fit beside those at work."""
+    """The first part, and those of its key that are nearest to it in length, as many as fit beside
+    those at work.
+    """
     if not waiting:
         return []
     first = waiting[0]

@@ -1,8 +1,9 @@
-"""Settings: frozen values that refuse what they do not know.
+"""Settings: frozen values that accept known keys only.
 
-A recipe is a tree of these. Unknown keys are refused with the nearest known name, all problems are listed at
-once with their dotted path, defaults live on the field and nowhere else, and a choice is a union of small
-types told apart by `kind`. `key.path=value` on the command line changes one value and nothing else can.
+A recipe is a tree of settings. An unknown key is an error that names the nearest known key; all
+problems are reported at once with their dotted paths; defaults are on the field and nowhere else; a
+choice is a union of small types that differ in `kind`. `key.path=value` on the command line changes
+one value; there is no other way to override.
 """
 
 from headwise.settings.checking import Settings, check_settings, overrides_name

@@ -1,6 +1,6 @@
-"""Settings types, and one error that lists every problem at once, each with the path a user would write.
+"""The base class of settings, and one error that lists every problem with its path.
 
-Tested against: recipes with several mistakes, each of which must be named in words of ours, in both languages.
+Tested against: recipes with several mistakes, each of which must be reported in both languages.
 """
 
 from collections.abc import Mapping
@@ -15,16 +15,23 @@ from headwise.settings.problems import Problem, describe_problems
 
 
 class Settings(pydantic.BaseModel):
-    """Base of every settings type: frozen, strict about names, documented by its field docstrings."""
+    """Base of every settings type: frozen, known names only, documented by field docstrings."""
 
     model_config = pydantic.ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True, allow_inf_nan=False
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        validate_default=True,
+        allow_inf_nan=False,
     )
 
     @pydantic.model_validator(mode="before")
     @classmethod
     def _read_parts(cls, data: Any) -> Any:
-        """`text: {size: 500}` means the default's kind: who changes one value need not repeat the choice. And true is no number."""
+        """`text: {size: 500}` keeps the default kind, so that one value can be changed alone.
+
+        A boolean is not accepted as a number.
+        """
         if not isinstance(data, Mapping):
             return data
         filled = dict(data)
@@ -33,7 +40,9 @@ class Settings(pydantic.BaseModel):
             if isinstance(part, Mapping) and "kind" not in part and isinstance(kind, str):
                 filled[name] = {"kind": kind, **part}
             if isinstance(part, bool) and _is_number(field.annotation):
-                filled[name] = str(part).lower()  # pydantic would read `left: true` as 1; a word it refuses
+                filled[name] = str(
+                    part
+                ).lower()  # pydantic would read `left: true` as 1; a word it refuses
         return filled
 
 
@@ -55,8 +64,9 @@ def check_settings(
 ) -> SettingsType:
     """A validated settings value, or one error that lists every problem with its dotted path.
 
-    A validator that raises SettingsError(en, zh) is heard in both languages. `before` is what stands in the file, where `data` was
-    changed by overrides: problems that the file does not have are those of the overrides, and are told as such.
+    A validator raises SettingsError(en, zh) for messages in both languages. `before` is the content
+    of the file if `data` was changed by overrides: problems that the file does not have are
+    reported as mistakes in the overrides.
     """
     try:
         return kind.model_validate(data)
@@ -80,7 +90,7 @@ def check_settings(
 
 
 def overrides_name() -> str:
-    """What a message names instead of a file, where the mistake is in what was changed of it."""
+    """What a message names instead of a file if the mistake is in an override."""
     return say("overrides (key.path=value)", "覆盖项（key.path=value）")
 
 
@@ -95,8 +105,10 @@ def _problems_of(kind: type[pydantic.BaseModel], data: Mapping[str, Any]) -> set
 def _attribute(
     problems: list[Problem], old: set[str], file: Path | str | None
 ) -> tuple[Path | str | None, list[Problem]]:
-    """Where the problems are to be looked for; if in both places, each new one says that it is of the overrides."""
+    """Where the problems are: in the file, in the overrides, or each with its own note."""
     if not any(problem.en in old for problem in problems):
         return overrides_name(), problems
     mark = Problem("in the overrides: ", "覆盖项：")
-    return file, [one if one.en in old else Problem(mark.en + one.en, mark.zh + one.zh) for one in problems]
+    return file, [
+        one if one.en in old else Problem(mark.en + one.en, mark.zh + one.zh) for one in problems
+    ]

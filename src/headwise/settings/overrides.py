@@ -1,9 +1,10 @@
-"""`key.path=value`: one value of a recipe changed from the command line, and nothing else can.
+"""`key.path=value`: change one value of a recipe from the command line.
 
-    training.steps=100     model.norm.kind=rms     data.train='[corpus/a, {path: corpus/b, weight: 2}]'
+    training.steps=100     model.norm.kind=rms
+    data.train='[corpus/a, {path: corpus/b, weight: 2}]'
 
-The part right of `=` is read as YAML. Changing a `kind` keeps what the new kind has too (kinds.py) and says which keys of the old one are gone;
-where the settings type is not known, it starts the choice afresh.
+The part after `=` is read as YAML. Changing a `kind` keeps the keys that the new kind also has
+(kind_change.py) and reports the others; if the settings type is unknown, the choice starts empty.
 
 Tested against: the same change made by hand in the file.
 """
@@ -15,7 +16,7 @@ from typing import Any
 
 from headwise.errors import SettingsError
 from headwise.language import say
-from headwise.settings.kinds import SettingsClass, find_kind, keep_known
+from headwise.settings.kind_change import SettingsClass, find_kind, keep_known
 from headwise.settings.reading import read_yaml
 
 logger = logging.getLogger(__name__)
@@ -24,9 +25,10 @@ logger = logging.getLogger(__name__)
 def apply_overrides(
     data: Mapping[str, Any], overrides: Sequence[str], *, settings: SettingsClass | None = None
 ) -> dict[str, Any]:
-    """A changed copy of the data; later overrides win over earlier ones, whatever the order of a kind and its keys.
+    """A changed copy of the data; later overrides win over earlier ones.
 
-    `settings` is the type that the data will be checked against: by it a new kind knows which keys it can keep.
+    `settings` is the type that the data will be checked against; it tells which keys a new kind can
+    keep.
     """
     result = _deep_copy(data)
     for override in _kinds_before_their_keys(overrides):
@@ -44,12 +46,22 @@ def apply_overrides(
     return result
 
 
-def _change_kind(data: dict[str, Any], keys: Sequence[str], kind: Any, settings: SettingsClass | None) -> None:
-    """Take the keys out of a choice that its new kind does not have."""
+def _change_kind(
+    data: dict[str, Any], keys: Sequence[str], kind: Any, settings: SettingsClass | None
+) -> None:
+    """Remove the keys of a choice that its new kind does not have."""
     choice: Any = data
     for key in keys:
-        is_there = isinstance(choice, dict) or (isinstance(choice, list) and key.isdigit() and int(key) < len(choice))
-        choice = None if not is_there else choice.get(key) if isinstance(choice, dict) else choice[int(key)]
+        is_there = isinstance(choice, dict) or (
+            isinstance(choice, list) and key.isdigit() and int(key) < len(choice)
+        )
+        choice = (
+            None
+            if not is_there
+            else choice.get(key)
+            if isinstance(choice, dict)
+            else choice[int(key)]
+        )
     if not isinstance(choice, dict) or choice.get("kind") == kind:
         return
     new = None if settings is None else find_kind(settings, data, keys, kind)
@@ -61,21 +73,25 @@ def _change_kind(data: dict[str, Any], keys: Sequence[str], kind: Any, settings:
         logger.warning(
             "%s",
             say(
-                f"{place}={kind} does not have {', '.join(dropped)} as the recipe sets it; left out",
+                f"{place}={kind} does not have {', '.join(dropped)} as the recipe sets it; left "
+                "out",
                 f"{place}={kind} 没有配方中所设的 {'、'.join(dropped)}；已略去",
             ),
         )
 
 
 def _kinds_before_their_keys(overrides: Sequence[str]) -> list[str]:
-    """A change of kind takes keys out of its choice, so it moves before the keys of that choice: they would be lost."""
+    """Move a change of kind before the keys of its choice, which it would otherwise remove."""
     ordered: list[str] = []
     for override in overrides:
         path = override.partition("=")[0].strip()
         place = len(ordered)
         if path.split(".")[-1] == "kind":
             choice = path.removesuffix("kind")
-            place = next((index for index, other in enumerate(ordered) if other.strip().startswith(choice)), place)
+            place = next(
+                (index for index, other in enumerate(ordered) if other.strip().startswith(choice)),
+                place,
+            )
         ordered.insert(place, override)
     return ordered
 

@@ -1,7 +1,8 @@
-"""What pydantic found wrong with settings, in our words: the path, what is required, what was given, the nearest name.
+"""pydantic's errors as our messages: the path, what is required, what was given, the nearest name.
 
-A path is what a user would write (`decoding.size`), without the tags pydantic adds for the members of a union; a choice is
-refused with its alternatives, an unknown key with the nearest known one, the kind that has it or its whole path.
+A path is what a user would write (`decoding.size`), without the tags that pydantic adds for members
+of a union. An invalid choice is reported with its alternatives; an unknown key with the nearest
+known one, the kind that has it, or its full path.
 """
 
 import difflib
@@ -16,7 +17,7 @@ from headwise.settings.usual_names import find_usual
 
 SHOWN_CHARACTERS = 60
 MAX_DEPTH = 2
-"""A key that was written too high is looked for so many levels down."""
+"""How many levels down a key that was written too high is searched."""
 MAX_PATHS = 3
 _PLAIN_MEMBERS = ("int", "float", "str", "bool")
 SettingsClass = type[pydantic.BaseModel]
@@ -58,29 +59,37 @@ REQUIREMENTS: Mapping[str, tuple[str, str]] = {
     "less_than_equal": ("must be at most {le}", "必须不大于 {le}"),
     "multiple_of": ("must be a multiple of {multiple_of}", "必须是 {multiple_of} 的倍数"),
     "literal_error": ("must be {expected}", "必须是 {expected}"),
-    "string_too_short": ("must have at least {min_length} characters", "至少需要 {min_length} 个字符"),
+    "string_too_short": (
+        "must have at least {min_length} characters",
+        "至少需要 {min_length} 个字符",
+    ),
     "string_too_long": ("must have at most {max_length} characters", "最多 {max_length} 个字符"),
     "too_short": ("must have at least {min_length} entries", "至少需要 {min_length} 项"),
     "too_long": ("must have at most {max_length} entries", "最多 {max_length} 项"),
 }
 
-_OTHER_FORM = frozenset(name for name in REQUIREMENTS if name.endswith(("_type", "_parsing", "_from_float")))
-"""A value of another form than is needed: text for a number, a number for parts."""
+_OTHER_FORM = frozenset(
+    name for name in REQUIREMENTS if name.endswith(("_type", "_parsing", "_from_float"))
+)
+"""Values of the wrong form: text for a number, a number for a mapping."""
 _PARTS_NEEDED = ("model_type", "model_attributes_type", "dict_type")
 
 
 def describe_problems(kind: SettingsClass, error: pydantic.ValidationError) -> list[Problem]:
     """Every problem once, in the order of the settings."""
     found = error.errors()
-    # A list whose only entry is wrong counts as empty for pydantic; the entry's own problem says it better.
-    inner = {tuple(problem["loc"][:length]) for problem in found for length in range(len(problem["loc"]))}
+    # A list whose only entry is wrong counts as empty for pydantic; the entry's own problem says it
+    # better.
+    inner = {
+        tuple(problem["loc"][:length]) for problem in found for length in range(len(problem["loc"]))
+    }
     told = [one for one in found if not (one["type"] == "too_short" and tuple(one["loc"]) in inner)]
     paths = [tuple(walk(kind, one["loc"])[0]) for one in told]
     return [_describe_all(kind, together) for together in _by_path(told, paths)]
 
 
 def _by_path(told: Sequence[Any], paths: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-    """Problems of one value together: a value that may be a number or have parts is wrong once, not once as each of them."""
+    """Group the problems of one value: a value that may be a number or a mapping is wrong once."""
     inside = {path[:length] for path in paths for length in range(len(path))}
     groups: dict[tuple[Any, ...], list[Any]] = {}
     for number, (path, problem) in enumerate(zip(paths, told, strict=True)):
@@ -88,11 +97,15 @@ def _by_path(told: Sequence[Any], paths: Sequence[tuple[Any, ...]]) -> list[list
         if not (is_other_form and path in inside):
             groups.setdefault((*path, "" if is_other_form else number), []).append(problem)
     is_told = {group[:-1] for group in groups if group[-1] != ""}
-    return [problems for group, problems in groups.items() if group[-1] != "" or group[:-1] not in is_told]
+    return [
+        problems
+        for group, problems in groups.items()
+        if group[-1] != "" or group[:-1] not in is_told
+    ]
 
 
 def _describe_all(kind: SettingsClass, together: Sequence[Any]) -> Problem:
-    """One problem; of several the requirements are joined, because any of them would do."""
+    """One problem; several requirements of one value are joined with "or"."""
     first, *others = [_describe(kind, problem) for problem in together]
     for problem in together[1:] if others else ():
         en, zh = REQUIREMENTS[problem["type"]]
@@ -116,15 +129,20 @@ def _describe(kind: SettingsClass, problem: Any) -> Problem:
         case "union_tag_invalid":
             tag, tags = context["tag"], context["expected_tags"]
             near = _described_as(kind, parts, tag)
-            near = near or difflib.get_close_matches(tag, [name.strip(" '") for name in tags.split(",")], n=1)
-            hint = (f"; did you mean {near[0]!r}?", f"；是否想写 {near[0]!r}？") if near else ("", "")
+            near = near or difflib.get_close_matches(
+                tag, [name.strip(" '") for name in tags.split(",")], n=1
+            )
+            hint = (
+                (f"; did you mean {near[0]!r}?", f"；是否想写 {near[0]!r}？") if near else ("", "")
+            )
             return Problem(
                 f"{path}: no kind {tag!r}; choose one of {tags}{hint[0]}",
                 f"{path}：没有 {tag!r} 这个 kind；可选：{tags}{hint[1]}",
             )
         case "union_tag_not_found":
             return Problem(
-                f"{path}: its kind is missing; write e.g. {{kind: …}}", f"{path}：缺少 kind；例如写 {{kind: …}}"
+                f"{path}: its kind is missing; write e.g. {{kind: …}}",
+                f"{path}：缺少 kind；例如写 {{kind: …}}",
             )
         case "value_error" if isinstance(context.get("error"), HeadwiseError):
             prefix = (f"{path}: ", f"{path}：") if path else ("", "")
@@ -132,7 +150,11 @@ def _describe(kind: SettingsClass, problem: Any) -> Problem:
     en, zh = REQUIREMENTS.get(problem["type"], (problem["msg"].removeprefix("Value error, "),) * 2)
     if problem["type"] in REQUIREMENTS:
         en, zh = en.format(**context), zh.format(**context).replace(" or ", " 或 ")
-    if problem["type"] in _PARTS_NEEDED and isinstance(given, str) and given in _kinds_at(kind, parts):
+    if (
+        problem["type"] in _PARTS_NEEDED
+        and isinstance(given, str)
+        and given in _kinds_at(kind, parts)
+    ):
         return Problem(
             f"{path}: {en}, not {given!r}; did you mean {path}.kind={given}?",
             f"{path}：{zh}，而不是 {given!r}；是否想写 {path}.kind={given}？",
@@ -151,11 +173,15 @@ def _unknown_key(
 ) -> Problem:
     known = sorted({name for one in allowed for name in one.model_fields})
     owners = [str(_tag(one)) for one in others if key in one.model_fields]
-    if owners and len(allowed) == 1:  # right in itself, but of another kind: nearer than any name that looks alike
+    if (
+        owners and len(allowed) == 1
+    ):  # right in itself, but of another kind: nearer than any name that looks alike
         here = _tag(allowed[0])
         return Problem(
-            f"{path}: unknown key of kind: {here}; it belongs to kind: {' or '.join(owners)}; known here: {', '.join(known)}",
-            f"{path}：kind: {here} 没有这个键；它属于 kind: {' 或 '.join(owners)}；这里可用：{'、'.join(known)}",
+            f"{path}: unknown key of kind: {here}; it belongs to kind: {' or '.join(owners)}; "
+            f"known here: {', '.join(known)}",
+            f"{path}：kind: {here} 没有这个键；它属于 kind: {' 或 '.join(owners)}；这里可用："
+            f"{'、'.join(known)}",
         )
     below = find_below(allowed, key)
     # `steps=3` for `training.steps=3`: the right name, not the whole path
@@ -167,44 +193,63 @@ def _unknown_key(
         )
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     if near:
-        return Problem(f"{path}: unknown key; did you mean {near[0]!r}?", f"{path}：未知的键；是否想写 {near[0]!r}？")
+        return Problem(
+            f"{path}: unknown key; did you mean {near[0]!r}?",
+            f"{path}：未知的键；是否想写 {near[0]!r}？",
+        )
     # `sise` where the kind has no size, but another kind has.
     elsewhere = {name: str(_tag(one)) for one in others for name in one.model_fields}
     near = difflib.get_close_matches(key, elsewhere, n=1, cutoff=0.7)
     if near:
         owner = elsewhere[near[0]]
         return Problem(
-            f"{path}: unknown key; did you mean {near[0]!r} of kind: {owner}? known here: {', '.join(known)}",
-            f"{path}：未知的键；是否想写 kind: {owner} 的 {near[0]!r}？这里可用：{'、'.join(known)}",
+            f"{path}: unknown key; did you mean {near[0]!r} of kind: {owner}? known here: "
+            f"{', '.join(known)}",
+            f"{path}：未知的键；是否想写 kind: {owner} 的 {near[0]!r}？这里可用："
+            f"{'、'.join(known)}",
         )
     return Problem(
-        f"{path}: unknown key; known here: {', '.join(known)}", f"{path}：未知的键；这里可用：{'、'.join(known)}"
+        f"{path}: unknown key; known here: {', '.join(known)}",
+        f"{path}：未知的键；这里可用：{'、'.join(known)}",
     )
 
 
 def _set_elsewhere(kind: SettingsClass, parts: Sequence[Any], given: Any) -> list[str]:
-    """Where a key of another toolkit's name is set here (`lr`, `optim.lr`), or one that was written too deep."""
+    """Where a key with the name of another toolkit is set here (`lr`, `optim.lr`), or one written
+    too deep.
+    """
     inner = given if isinstance(given, Mapping) else {}
     above = [[*parts[:length], parts[-1]] for length in range(len(parts) - 2, 0, -1)]
     higher = next((one for one in above if has_path(kind, one)), None)
     if higher is not None:
         name = str(inner.get("kind", ""))
-        tag = [name] if name in _kinds_at(kind, higher) else _described_as(kind, higher, name) if name else []
+        tag = (
+            [name]
+            if name in _kinds_at(kind, higher)
+            else _described_as(kind, higher, name)
+            if name
+            else []
+        )
         return [".".join((*map(str, higher), *(f"kind={one}" for one in tag)))]
     for word in (*inner, parts[-1]):
-        paths = [path for one in find_usual(str(word)) for path in one.paths if has_path(kind, path.split("."))]
+        paths = [
+            path
+            for one in find_usual(str(word))
+            for path in one.paths
+            if has_path(kind, path.split("."))
+        ]
         if paths:
             return paths
     return []
 
 
 def has_path(kind: SettingsClass, parts: Sequence[Any]) -> bool:
-    """Whether there is such a key in the settings, of whatever kinds on the way."""
+    """Whether the settings have such a key, for any kinds on the way."""
     return any(parts[-1] in one.model_fields for one in _types_at(kind, parts[:-1]))
 
 
 def find_below(types: Sequence[SettingsClass], key: str) -> list[tuple[str, ...]]:
-    """The paths at which a key stands further down, all of the level that is nearest, in the order of the settings."""
+    """The paths of a key further down, all of the nearest level, in the order of the settings."""
     level: list[tuple[tuple[str, ...], SettingsClass]] = [((), one) for one in types]
     for _ in range(MAX_DEPTH):
         level = [
@@ -219,8 +264,12 @@ def find_below(types: Sequence[SettingsClass], key: str) -> list[tuple[str, ...]
     return []
 
 
-def walk(kind: SettingsClass, location: Sequence[Any]) -> tuple[list[Any], list[SettingsClass], list[SettingsClass]]:
-    """A location without the tags of unions, the types that its last part stands in, and those of the other kinds there."""
+def walk(
+    kind: SettingsClass, location: Sequence[Any]
+) -> tuple[list[Any], list[SettingsClass], list[SettingsClass]]:
+    """A location without the tags of unions, the types that contain its last part, and those of
+    other kinds.
+    """
     candidates, others = [kind], list[SettingsClass]()
     parts: list[Any] = []
     for number, part in enumerate(location):
@@ -242,13 +291,17 @@ def walk(kind: SettingsClass, location: Sequence[Any]) -> tuple[list[Any], list[
 
 
 def _described_as(kind: SettingsClass, parts: Sequence[Any], name: str) -> list[str]:
-    """The kind whose description uses another name of the same thing: SwiGLU is `gated`."""
-    found = [one for one in _types_at(kind, parts) if re.search(rf"\b{re.escape(name)}\b", one.__doc__ or "", re.I)]
+    """The kind whose description has another name of the same thing: SwiGLU is `gated`."""
+    found = [
+        one
+        for one in _types_at(kind, parts)
+        if re.search(rf"\b{re.escape(name)}\b", one.__doc__ or "", re.I)
+    ]
     return [str(_tag(one)) for one in found[:1]]
 
 
 def _kinds_at(kind: SettingsClass, parts: Sequence[Any]) -> set[Any]:
-    """The kinds one may choose from at a path."""
+    """The kinds that can be chosen at a path."""
     return {_tag(one) for one in _types_at(kind, parts)}
 
 
@@ -267,4 +320,6 @@ def _tag(kind: SettingsClass) -> Any:
 def _models_in(annotation: Any) -> list[SettingsClass]:
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         return [annotation]
-    return [model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)]
+    return [
+        model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)
+    ]

@@ -1,10 +1,11 @@
-"""Settings as text: YAML without its traps, of bounded size, with the line of every mistake.
+"""Read settings from YAML: strict, of bounded size, with the line of every mistake.
 
-Refused are tags (they can run code), aliases (they can blow a small file up to gigabytes), repeated keys (the last would
-win in silence) and more entries than any recipe has. Numbers are read as people write them: YAML 1.1 takes 1e-3 for text,
-`no` for false, 010 for eight and 1:30 for ninety.
+Tags (they can run code), aliases (they can expand a small file to gigabytes), repeated keys (the
+last would silently win) and more entries than any recipe has are errors. Numbers are read as people
+write them; YAML 1.1 would read 1e-3 as text, `no` as false, 010 as eight and 1:30 as ninety.
 
-Tested against: each of these by itself, every shipped recipe, hostile files (tests/attacks) and generated text.
+Tested against: each of these alone, every shipped recipe, hostile files (tests/attacks) and
+generated text.
 """
 
 import re
@@ -15,6 +16,7 @@ import yaml
 
 from headwise.errors import SettingsError
 from headwise.language import say
+from headwise.settings.added_kinds import check_packages
 
 MAX_RECIPE_BYTES = 1 << 20
 MAX_ENTRIES = 10_000
@@ -30,17 +32,22 @@ class _PlainLoader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()
         if isinstance(event, yaml.events.AliasEvent):
-            raise _refuse(event.start_mark, "aliases (*name) are not allowed", "不允许使用别名（*name）")
+            raise _refuse(
+                event.start_mark, "aliases (*name) are not allowed", "不允许使用别名（*name）"
+            )
         if event.tag is not None:
             tag = f"{event.tag:.60}"
-            raise _refuse(event.start_mark, f"tags ({tag}) are not allowed", f"不允许使用标签（{tag}）")
+            raise _refuse(
+                event.start_mark, f"tags ({tag}) are not allowed", f"不允许使用标签（{tag}）"
+            )
         self.num_entries += 1
         if self.num_entries > MAX_ENTRIES:
             en, zh = f"there are more than {MAX_ENTRIES:,} entries", f"条目超过 {MAX_ENTRIES:,} 个"
             raise _refuse(event.start_mark, en, zh)
         return super().compose_node(parent, index)
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - yaml's
+    # `deep` is positional because yaml calls it so.
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key, mark = self.construct_object(key_node, deep=True), key_node.start_mark
@@ -66,7 +73,8 @@ _PlainLoader.add_implicit_resolver(
 _PlainLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(
-        r"^[-+]?(?:(?:\d[\d_]*\.[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(?:inf|Inf|INF|nan|NaN|NAN))$",
+        r"^[-+]?(?:(?:\d[\d_]*\.[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|"
+        r"\.(?:inf|Inf|INF|nan|NaN|NAN))$",
         re.ASCII,
     ),
     list("-+.0123456789"),
@@ -74,13 +82,14 @@ _PlainLoader.add_implicit_resolver(
 
 
 def read_yaml(text: str, *, file: Path | str | None = None) -> Any:
-    """Plain YAML data; anything else (tags, aliases, repeated keys) is refused with its line."""
+    """Plain YAML data; tags, aliases and repeated keys are errors with their line."""
     try:
         return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader, made stricter
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         detail, line = _explain(error, text)
         raise SettingsError(
-            f"not readable as YAML: {detail}; mend the line, or compare with a shipped recipe (headwise recipes)",
+            f"not readable as YAML: {detail}; mend the line, or compare with a shipped recipe "
+            "(headwise recipes)",
             f"不是可读的 YAML：{detail}；请修改该行，或对照自带配方（headwise recipes）",
             file=file,
             line=line,
@@ -88,7 +97,7 @@ def read_yaml(text: str, *, file: Path | str | None = None) -> Any:
 
 
 def _explain(error: Exception, text: str) -> tuple[str, int | None]:
-    """What is wrong in a few words, and in which line."""
+    """What is wrong, and in which line."""
     match error:
         case yaml.MarkedYAMLError(problem=str(problem), problem_mark=yaml.Mark(line=line)):
             return problem, line + 1
@@ -108,27 +117,37 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         size = path.stat().st_size
         if size > MAX_RECIPE_BYTES:
             raise SettingsError(
-                f"the recipe has {size:,} bytes; at most {MAX_RECIPE_BYTES:,} are read; is this the right file?",
+                f"the recipe has {size:,} bytes; at most {MAX_RECIPE_BYTES:,} are read; is this "
+                "the right file?",
                 f"配方有 {size:,} 字节，最多读取 {MAX_RECIPE_BYTES:,}；文件选对了吗？",
                 file=path,
             )
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise SettingsError(
-            f"cannot be read ({error.strerror}); give the path of a recipe or a shipped name (headwise recipes)",
+            f"cannot be read ({error.strerror}); give the path of a recipe or a shipped name "
+            "(headwise recipes)",
             f"无法读取（{error.strerror}）；请给出配方路径或自带配方名（headwise recipes）",
             file=path,
         ) from error
     except UnicodeDecodeError as error:
         raise SettingsError(
-            "is not UTF-8 text; save the recipe as UTF-8", "不是 UTF-8 文本；请存为 UTF-8", file=path
+            "is not UTF-8 text; save the recipe as UTF-8",
+            "不是 UTF-8 文本；请存为 UTF-8",
+            file=path,
         ) from error
     data = read_yaml(text, file=path)
     if not isinstance(data, dict):
-        en, zh = ("is empty", "是空的") if data is None else ("holds no `key: value` lines", "不是 `键: 值` 的形式")
+        en, zh = (
+            ("is empty", "是空的")
+            if data is None
+            else ("holds no `key: value` lines", "不是 `键: 值` 的形式")
+        )
         raise SettingsError(
-            f"{en}; a recipe starts with e.g. `task: translation`: print one with `headwise recipes base`",
+            f"{en}; a recipe starts with e.g. `task: translation`: print one with `headwise "
+            "recipes base`",
             f"{zh}；配方应以 `task: translation` 之类开头：可用 `headwise recipes base` 打印一个",
             file=path,
         )
+    check_packages(data, file=path)
     return data

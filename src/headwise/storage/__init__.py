@@ -1,8 +1,8 @@
-"""Files that are either whole or not there: written beside, flushed, published by rename, proved by checksum.
+"""Files and directories that are complete or absent: written under a temporary name, then renamed.
 
-files       one file: replaced in one step; JSON that carries its own checksum
-manifest    a directory: `MANIFEST.json` lists every file with its size and SHA-256
-publishing  a directory appears, or takes the place of another, in one step
+files       one file: replaced in one step; JSON that contains its own checksum
+manifest    a directory: `MANIFEST.json` lists every file with size and SHA-256
+publishing  a directory appears, or replaces another, in one step
 """
 
 from headwise.storage.files import (

@@ -1,12 +1,12 @@
-"""One file: a kill at any moment leaves the old content or the new one, never a part of either.
+"""Atomic writing of one file: a kill at any moment leaves the old content or the new one.
 
-New content is written to a temporary file beside the old one, flushed to disk and renamed. A JSON
-object that nothing else vouches for carries a seal, the SHA-256 of its own text without the seal:
+New content is written to a temporary file in the same directory, flushed to disk and renamed. A
+JSON object without a manifest contains a seal, the SHA-256 of its own text without the seal:
 
     {"inputs": "…", "source_row": 128, "seal": "9f86d0…"}
 
-A flipped bit is thus known as damage of this very file. Objects of older versions have no seal and
-are read as they are. Tested with every single flipped bit of a small file.
+A flipped bit is therefore recognised as damage to this file. Objects of older versions have no seal
+and are read as they are. Tested with every single flipped bit of a small file.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from headwise.errors import CheckpointError
 MAX_JSON_BYTES = 1 << 20
 MAX_JSON_ITEMS = 1 << 18
 INCOMPLETE = ".incomplete"
-"""Ends the temporary name under which something is being written."""
+"""Suffix of the temporary name of a file that is being written."""
 SEAL = "seal"
 ANOTHER_COPY = ("use another copy or an earlier checkpoint", "请用其他副本或更早的检查点")
 
@@ -34,7 +34,7 @@ def sha256_of(path: Path) -> str:
 
 
 def flush_to_disk(path: Path) -> None:
-    """fsync a file or a directory (a directory's fsync makes a rename in it durable)."""
+    """fsync a file or a directory (for a directory this makes a rename durable)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -43,7 +43,7 @@ def flush_to_disk(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a small file atomically; directories that are missing are made."""
+    """Replace a small file atomically; missing directories are created."""
     write_bytes(path, text.encode())
 
 
@@ -66,7 +66,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def publish_file(path: Path) -> Iterator[Path]:
-    """Give a temporary name to write a large file under; on success it is flushed and renamed to `path`."""
+    """A temporary path for a large file; on success it is flushed and renamed to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")
     try:
@@ -87,29 +87,34 @@ def _json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
-def read_json(path: Path, *, max_bytes: int = MAX_JSON_BYTES, max_items: int = MAX_JSON_ITEMS) -> Any:
+def read_json(
+    path: Path, *, max_bytes: int = MAX_JSON_BYTES, max_items: int = MAX_JSON_ITEMS
+) -> Any:
     """JSON of bounded size, or a CheckpointError that names the file.
 
-    Three bytes of text become a hundred of memory, so values are bounded too: there are as many as commas, or one more.
+    Three bytes of text can take a hundred bytes of memory, so the number of values is bounded too.
     """
     try:
         size = path.stat().st_size
         content = path.read_bytes() if size <= max_bytes else b""
     except OSError as error:
         raise CheckpointError(
-            f"cannot be read ({error.strerror}); the directory is incomplete or not one of Headwise's",
+            f"cannot be read ({error.strerror}); the directory is incomplete or not one of "
+            "Headwise's",
             f"无法读取（{error.strerror}）；目录不完整，或不是 Headwise 的目录",
             file=path,
         ) from error
     if size > max_bytes:
         raise CheckpointError(
-            f"has {size:,} bytes, more than the {max_bytes:,} allowed; the file is not ours or damaged",
+            f"has {size:,} bytes, more than the {max_bytes:,} allowed; the file is not ours or "
+            "damaged",
             f"有 {size:,} 字节，超过允许的 {max_bytes:,}；不是本程序的文件或已损坏",
             file=path,
         )
     if (num_items := content.count(b",")) > max_items:
         raise CheckpointError(
-            f"has {num_items:,} entries, more than the {max_items:,} allowed; the file is not ours or damaged",
+            f"has {num_items:,} entries, more than the {max_items:,} allowed; the file is not "
+            "ours or damaged",
             f"有 {num_items:,} 个条目，超过允许的 {max_items:,}；不是本程序的文件或已损坏",
             file=path,
         )
@@ -125,15 +130,19 @@ def read_json(path: Path, *, max_bytes: int = MAX_JSON_BYTES, max_items: int = M
 
 def seal_of(value: Mapping[str, Any]) -> str:
     """SHA-256 of the text that `write_json` gives the object without its seal."""
-    return hashlib.sha256(_json_text({key: value[key] for key in value if key != SEAL}).encode()).hexdigest()
+    return hashlib.sha256(
+        _json_text({key: value[key] for key in value if key != SEAL}).encode()
+    ).hexdigest()
 
 
 def write_sealed_json(path: Path, value: Mapping[str, Any]) -> None:
     write_json(path, {**value, SEAL: seal_of(value)})
 
 
-def read_sealed_json(path: Path, keys: Collection[str], *, remedy: tuple[str, str] = ANOTHER_COPY) -> dict[str, Any]:
-    """A JSON object with exactly these keys, unchanged since it was written; its seal is left out."""
+def read_sealed_json(
+    path: Path, keys: Collection[str], *, remedy: tuple[str, str] = ANOTHER_COPY
+) -> dict[str, Any]:
+    """A JSON object with exactly these keys and a valid seal, without the seal."""
     value = read_json(path)
     if not isinstance(value, dict) or not value.keys() >= set(keys):
         raise CheckpointError(
@@ -141,7 +150,8 @@ def read_sealed_json(path: Path, keys: Collection[str], *, remedy: tuple[str, st
             f"已损坏（缺少必需的条目）；{remedy[1]}",
             file=path,
         )
-    # Without a seal it is of an older version, which wrote no other keys: another key is a damaged one.
+    # Without a seal it is of an older version, which wrote no other keys: another key is a damaged
+    # one.
     if not _is_sealed(value) if SEAL in value else value.keys() != set(keys):
         raise CheckpointError(
             f"is damaged (its SHA-256 is not the one it was sealed with); {remedy[0]}",
@@ -154,5 +164,8 @@ def read_sealed_json(path: Path, keys: Collection[str], *, remedy: tuple[str, st
 def _is_sealed(value: Mapping[str, Any]) -> bool:
     try:
         return value[SEAL] == seal_of(value)
-    except (ValueError, RecursionError):  # NaN, a lone surrogate, deep nesting: nothing we have written
+    except (
+        ValueError,
+        RecursionError,
+    ):  # NaN, a lone surrogate, deep nesting: nothing we have written
         return False

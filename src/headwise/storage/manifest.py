@@ -1,7 +1,8 @@
-"""`MANIFEST.json`: every file of a directory with its size and SHA-256, compared before anything is parsed.
+"""`MANIFEST.json`: the files of a directory with size and SHA-256, verified before parsing.
 
-safetensors and sentencepiece load flipped bits without noticing, so reading starts here. The manifest is
-sealed itself (files.py): damage to it is reported as such and not blamed on a file that it lists.
+safetensors and sentencepiece load flipped bits without an error, so verification comes first. The
+manifest has a seal of its own (files.py), so that damage to it is not blamed on a file that it
+lists.
 """
 
 import contextlib
@@ -11,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from headwise.errors import CheckpointError, UsageError
-from headwise.storage.files import flush_to_disk, read_json, read_sealed_json, seal_of, sha256_of, write_sealed_json
+from headwise.storage.files import (
+    flush_to_disk,
+    read_json,
+    read_sealed_json,
+    seal_of,
+    sha256_of,
+    write_sealed_json,
+)
 
 MANIFEST = "MANIFEST.json"
 FORMAT_VERSION = 1
@@ -25,14 +33,20 @@ def write_manifest(directory: Path, *, kind: str) -> None:
     for path in sorted(directory.rglob("*")):
         if path.is_file() and path.name != MANIFEST:
             flush_to_disk(path)
-            files[path.relative_to(directory).as_posix()] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
-    write_sealed_json(directory / MANIFEST, {"format": FORMAT_VERSION, "kind": kind, "files": files})
+            files[path.relative_to(directory).as_posix()] = {
+                "bytes": path.stat().st_size,
+                "sha256": sha256_of(path),
+            }
+    write_sealed_json(
+        directory / MANIFEST, {"format": FORMAT_VERSION, "kind": kind, "files": files}
+    )
 
 
 def manifest_digest(directory: Path, *, without: Collection[str] = ()) -> str:
-    """What a directory's content is known by: its manifest's seal, or what the seal of an older one would be.
+    """The identity of the content of a directory: the seal of its manifest.
 
-    `without` names files that older versions did not write and nothing depends on: the directory counts as theirs.
+    For an older manifest without seal, the seal it would have. `without` names files that older
+    versions did not write and nothing depends on.
     """
     manifest = read_json(directory / MANIFEST)
     files = {name: entry for name, entry in manifest["files"].items() if name not in without}
@@ -40,7 +54,7 @@ def manifest_digest(directory: Path, *, without: Collection[str] = ()) -> str:
 
 
 def read_manifest(directory: Path) -> Mapping[str, Any]:
-    """The manifest itself; the files it lists are not looked at yet."""
+    """The manifest itself; the files are not verified yet."""
     manifest = read_sealed_json(directory / MANIFEST, _KEYS)
     if not isinstance(manifest["files"], dict):
         raise CheckpointError(
@@ -57,13 +71,16 @@ def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
     version = manifest["format"]
     if manifest["kind"] != kind:
         raise CheckpointError(
-            f"is of a directory of kind {str(manifest['kind'])[:80]!r}, one of kind {kind!r} is needed; give such a directory",
-            f"所在目录的类型是 {str(manifest['kind'])[:80]!r}，这里需要 {kind!r} 类型的目录；请换成那种目录",
+            f"is of a directory of kind {str(manifest['kind'])[:80]!r}, one of kind {kind!r} is "
+            "needed; give such a directory",
+            f"所在目录的类型是 {str(manifest['kind'])[:80]!r}，这里需要 {kind!r} 类型的目录；"
+            "请换成那种目录",
             file=directory / MANIFEST,
         )
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise CheckpointError(
-            f"has format {str(version)[:80]}, at most {FORMAT_VERSION} can be read; update headwise or give another directory",
+            f"has format {str(version)[:80]}, at most {FORMAT_VERSION} can be read; update "
+            "headwise or give another directory",
             f"格式为 {str(version)[:80]}，最高可读 {FORMAT_VERSION}；请升级 headwise 或换目录",
             file=directory / MANIFEST,
         )
@@ -95,22 +112,27 @@ def verify_listed(directory: Path, manifest: Mapping[str, Any], name: str) -> No
 
 
 def refuse_sealed(path: Path) -> None:
-    """Refuse to write inside a model, a checkpoint or another directory whose files a manifest lists."""
+    """Raise for a path inside a directory whose files a manifest lists (a model, a checkpoint)."""
     whole = Path(os.path.realpath(path))  # unlike `resolve` it does not mind links in a circle
     for parent in (whole, *whole.parents):
         manifest = None
         with contextlib.suppress(CheckpointError):
             manifest = read_json(parent / MANIFEST) if (parent / MANIFEST).is_file() else None
-        if isinstance(manifest, dict) and "kind" in manifest and isinstance(manifest.get("files"), dict):
+        if (
+            isinstance(manifest, dict)
+            and "kind" in manifest
+            and isinstance(manifest.get("files"), dict)
+        ):
             raise UsageError(
-                f"{path} lies inside {parent}, whose files are sealed by checksums: with one file more, or one changed, it would "
-                "count as damaged; choose a place outside it",
-                f"{path} 在 {parent} 之内，其中的文件由校验和封存：多一个文件或改动一个文件，都会被视为损坏；请写到别处",
+                f"{path} lies inside {parent}, whose files are sealed by checksums: with one file "
+                "more, or one changed, it would count as damaged; choose a place outside it",
+                f"{path} 在 {parent} 之内，其中的文件由校验和封存：多一个文件或改动一个文件，"
+                "都会被视为损坏；请写到别处",
             )
 
 
 def _lies_inside(root: Path, name: str) -> bool:
-    """Symlink loops, NULs and names too long for the system are no files of ours either."""
+    """Whether a name stays inside the directory; symlink loops, NULs and overlong names do not."""
     if len(name) > MAX_NAME_LENGTH:
         return False
     try:
@@ -122,18 +144,23 @@ def _lies_inside(root: Path, name: str) -> bool:
 def _verify_file(path: Path, entry: Any) -> None:
     if not path.is_file():
         raise CheckpointError(
-            "is missing; use another copy or an earlier checkpoint", "缺失；请用其他副本或更早的检查点", file=path
+            "is missing; use another copy or an earlier checkpoint",
+            "缺失；请用其他副本或更早的检查点",
+            file=path,
         )
     if not isinstance(entry, dict) or path.stat().st_size != entry.get("bytes"):
         expected = entry.get("bytes") if isinstance(entry, dict) else None
         raise CheckpointError(
-            f"has {path.stat().st_size:,} bytes, {expected} were written; it is damaged: use another copy or an earlier checkpoint",
-            f"有 {path.stat().st_size:,} 字节，写入时为 {expected}；文件已损坏：请用其他副本或更早的检查点",
+            f"has {path.stat().st_size:,} bytes, {expected} were written; it is damaged: use "
+            "another copy or an earlier checkpoint",
+            f"有 {path.stat().st_size:,} 字节，写入时为 {expected}；文件已损坏："
+            "请用其他副本或更早的检查点",
             file=path,
         )
     if sha256_of(path) != entry.get("sha256"):
         raise CheckpointError(
-            "is damaged (its SHA-256 is not the one written); use another copy or an earlier checkpoint",
+            "is damaged (its SHA-256 is not the one written); use another copy or an earlier "
+            "checkpoint",
             "已损坏（SHA-256 与写入时不同）；请用其他副本或更早的检查点",
             file=path,
         )

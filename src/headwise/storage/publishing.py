@@ -1,11 +1,11 @@
-"""A directory of results (a checkpoint, a bundle, a tokenised corpus) appears whole or not at all.
+"""Publish a directory of results (checkpoint, bundle, tokenised corpus) completely or not at all.
 
-It is filled under a temporary name, every file is flushed and listed in the manifest, and one rename
-publishes it. Where it takes the place of an older one, the two names are exchanged in one step
-(renameat2 with RENAME_EXCHANGE, Linux): at any instant the name leads to the old directory or to the
-new one. Where the system or the file system cannot exchange, the old one is renamed to `*.replaced`
-first; a kill between the two renames leaves the name empty, and `remove_leftovers` puts the old one
-back.
+It is filled under a temporary name, every file is flushed and listed in the manifest, and one
+rename publishes it. If it replaces an older directory, the two names are exchanged in one step
+(renameat2 with RENAME_EXCHANGE, Linux): at any time the name refers to the old or to the new
+directory. If the system or the file system cannot exchange, the old one is first renamed to
+`*.replaced`; a kill between the two renames leaves the name empty, and `remove_leftovers` restores
+the old one.
 
 Tested by ending the process before every line of this file, with and without the exchange.
 """
@@ -23,20 +23,21 @@ from headwise.storage.files import INCOMPLETE, flush_to_disk
 from headwise.storage.manifest import refuse_sealed, write_manifest
 
 RETIRED = ".retired"
-"""Ends the name of a directory that is being deleted."""
+"""Suffix of a directory that is being deleted."""
 REPLACED = ".replaced"
-"""Ends the name of a directory that is making way for a new one."""
+"""Suffix of a directory that is being replaced."""
 _HERE = -100  # AT_FDCWD: names are relative to the working directory
 _EXCHANGE = 2  # RENAME_EXCHANGE
 
 
 @contextlib.contextmanager
 def publish_directory(path: Path, *, kind: str, replace: bool = False) -> Iterator[Path]:
-    """Give a temporary directory to fill; on success add the manifest and rename it to `path`.
+    """A temporary directory to fill; on success the manifest is added and it is renamed to `path`.
 
-    With `replace` an existing directory makes way at the last moment; without, it is an error to have one. If `path` is a symbolic
-    link, it stays, and the directory that it leads to is replaced: whoever put the link there chose that disk. What a kill leaves
-    behind is then beside that directory, where `remove_leftovers` of the link's own folder does not look.
+    With `replace` an existing directory is replaced at the last moment; otherwise it is an error.
+    If `path` is a symbolic link, the link stays and the directory it points to is replaced, because
+    whoever made the link chose that disk. After a kill, leftovers are then next to that directory,
+    where `remove_leftovers` of the folder of the link does not look.
     """
     path = Path(os.path.realpath(path)) if path.is_symlink() else path
     if not replace:
@@ -85,9 +86,12 @@ def _replace(path: Path, new: Path) -> None:
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """Swap two names in one step; False where that is not possible."""
+    """Swap two names in one step; False if that is not possible."""
     rename = _system_rename()
-    return rename is not None and rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0
+    return (
+        rename is not None
+        and rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0
+    )
 
 
 @functools.cache
@@ -103,7 +107,9 @@ def _system_rename() -> Callable[[int, bytes, int, bytes, int], int] | None:
 
 
 def remove_directory(path: Path) -> None:
-    """Delete a published directory: first renamed, so that a kill half-way leaves nothing that looks whole."""
+    """Delete a published directory; it is renamed first, so that a kill leaves nothing
+    incomplete.
+    """
     retired = path.with_name(path.name + RETIRED)
     shutil.rmtree(retired, ignore_errors=True)
     path.rename(retired)
@@ -111,14 +117,14 @@ def remove_directory(path: Path) -> None:
 
 
 def find_leftovers(path: Path) -> list[Path]:
-    """What a kill left in a directory and its folders: never published, being deleted, or making way."""
+    """What a kill left in a directory: unpublished, being deleted, or being replaced."""
     children = [*path.glob("*"), *path.glob("*/*")]
     left = {child for child in children if child.name.endswith((INCOMPLETE, RETIRED, REPLACED))}
     return sorted(child for child in left if child.parent not in left)
 
 
 def remove_leftovers(path: Path) -> None:
-    """Tidy up after a kill; a directory that made way for one that never came is put back."""
+    """Clean up after a kill; a replaced directory without a successor is restored."""
     for child in find_leftovers(path):
         original = child.with_name(child.name.removesuffix(REPLACED))
         if child.name.endswith(REPLACED) and not original.exists():

@@ -1,4 +1,6 @@
-"""What a caller hands in from Python, checked at the door: a wrong type is named there, not deep inside."""
+"""What a caller hands in from Python, checked at the door: a wrong type is named there, not deep
+inside.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,14 +14,19 @@ def require_path(value: Any, name: str, example: str) -> Path:
     if not isinstance(value, str | Path) or "\0" in str(value):
         given = repr(value) if isinstance(value, str | Path) else f"a {type(value).__name__}"
         raise UsageError(
-            f"{name} is {given}; give a path, e.g. {example!r}", f"{name} 是 {given}；请给出路径，例如 {example!r}"
+            f"{name} is {given}; give a path, e.g. {example!r}",
+            f"{name} 是 {given}；请给出路径，例如 {example!r}",
         )
     return Path(value)
 
 
 def require_texts(value: Any, name: str) -> Sequence[str]:
     """A list of strings; one string by itself is a common slip, and a sequence of letters."""
-    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+    if (
+        isinstance(value, str)
+        or not isinstance(value, Sequence)
+        or not all(isinstance(one, str) for one in value)
+    ):
         raise UsageError(
             f"{name} is {value!r:.60}; give a list of texts, e.g. ['training.steps=100']",
             f"{name} 是 {value!r:.60}；请给出文本列表，例如 ['training.steps=100']",
@@ -30,7 +37,9 @@ def require_texts(value: Any, name: str) -> Sequence[str]:
 
 
 def require_text(value: Any, name: str) -> str:
-    """A string that UTF-8 can hold; bytes of an argument that are no UTF-8 arrive as lone surrogates."""
+    """A string that UTF-8 can hold; bytes of an argument that are no UTF-8 arrive as lone
+    surrogates.
+    """
     if not isinstance(value, str):
         raise UsageError(
             f"{name} is a {type(value).__name__}; give a text, e.g. 'the dog sleeps'",
@@ -42,7 +51,8 @@ def require_text(value: Any, name: str) -> str:
         except UnicodeEncodeError as error:
             near = value[max(0, error.start - 20) : error.start + 20]
             raise UsageError(
-                f"{name} holds something that is not UTF-8 at character {error.start + 1}: {near!r}; give text in UTF-8",
+                f"{name} holds something that is not UTF-8 at character {error.start + 1}: "
+                f"{near!r}; give text in UTF-8",
                 f"{name} 的第 {error.start + 1} 个字符不是 UTF-8：{near!r}；请给出 UTF-8 文本",
             ) from error
     return value

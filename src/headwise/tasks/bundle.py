@@ -1,162 +1,161 @@
-"""The bundle: everything a trained translator needs, in one directory that proves itself.
+"""The bundle: everything a trained model needs, in one directory that proves itself.
 
-    model/  weights.safetensors   recipe.yaml (resolved)   tokenizer/   results.json   README.md (model card)   MANIFEST.json
+    model/  weights.safetensors   recipe.yaml (resolved)   results.json   README.md   MANIFEST.json
+            and what the task adds: tokenizer/, labels.json …
 
-Numbers are safetensors, the rest is text; nothing is ever unpickled. Loading checks every file against the manifest's
-SHA-256 first, then the recipe, then the tokenizers' probe sentences, then that each weight has the expected name and shape.
+Tensors are safetensors, the rest is text; nothing is ever unpickled. Opening a bundle checks every
+file against the SHA-256 of its manifest first, then the recipe; the task then checks its own parts
+and that each weight has the expected name and shape. All tasks write and open bundles here.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
+from torch import nn
 
-import headwise
 from headwise.errors import CheckpointError
-from headwise.models.choices import EncoderDecoderSettings, build_model
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings
-from headwise.models.translation_model import TranslationModel
 from headwise.settings import check_settings, read_settings_file
-from headwise.storage import MANIFEST, publish_directory, read_json, read_manifest, verify_directory, verify_listed
-from headwise.tasks.arguments import require_path
+from headwise.storage import (
+    MANIFEST,
+    publish_directory,
+    read_json,
+    read_manifest,
+    verify_directory,
+    verify_listed,
+)
+from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_directory import find_bundle
-from headwise.tasks.recipe import Recipe, write_recipe
-from headwise.tasks.result_rows import card_lines
-from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
-from headwise.weights import check_shapes, load_weights, save_weights
+from headwise.tasks.bundle_form import KIND, WORD_VECTORS, BundleForm
+from headwise.tasks.recipe import write_recipe
+from headwise.tasks.table import find_entry
+from headwise.weights import Weights, check_shapes, load_weights, write_tensors
 
-KIND = "bundle"
-WORD_VECTORS = "word vectors"
-"""The kind of their bundle (word_vector_run.py), which may have no recipe."""
-REQUIRED = ("weights.safetensors", "recipe.yaml", "results.json", "tokenizer/tokenizers.json")
+WEIGHTS, RECIPE, RESULTS = "weights.safetensors", "recipe.yaml", "results.json"
+RecipeType = TypeVar("RecipeType", bound=AnyRecipe)
+Model = TypeVar("Model", bound=nn.Module)
 
 
 @dataclass(frozen=True)
-class Bundle:
-    """A trained translator's parts."""
+class OpenedBundle(Generic[RecipeType]):
+    """A bundle whose files are whole and whose recipe is valid."""
 
     directory: Path
-    recipe: Recipe
-    tokenizers: TokenizerPair
-    model: TranslationModel
+    recipe: RecipeType
     results: Mapping[str, Any]
+    files: Mapping[str, Any]
+    """Of the manifest, by their paths."""
+
+    def load_weights(self, build: Callable[[], Model]) -> Model:
+        """The model with its weights, on the CPU.
+
+        It is built on the meta device first, where it takes no memory: a recipe that does not fit
+        its weights is refused before anything of its size is allocated.
+        """
+        file = self.directory / WEIGHTS
+        with torch.device("meta"):
+            check_shapes(build(), file)
+        module = build()
+        load_weights(module, file)
+        return module.eval()
 
 
-def save_bundle(
-    directory: Path, *, recipe: Recipe, tokenizers: TokenizerPair, model: TranslationModel, results: Mapping[str, Any]
+def write_bundle(
+    directory: Path,
+    *,
+    form: BundleForm,
+    recipe: AnyRecipe | None,
+    weights: Weights,
+    results: Mapping[str, Any],
+    card: str,
+    write_parts: Callable[[Path], None],
+    replace: bool = True,
 ) -> None:
-    """Write a bundle; an older one of the same name makes way at the last moment."""
-    with publish_directory(directory, kind=KIND, replace=True) as temporary:
-        save_weights(model, temporary / "weights.safetensors")
-        (temporary / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
-        (temporary / "tokenizer").mkdir()
-        tokenizers.save(temporary / "tokenizer")
-        (temporary / "results.json").write_text(json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8")
-        (temporary / "README.md").write_text(model_card(recipe, results), encoding="utf-8")
+    """Write a bundle; with `replace` an older one of the same name makes way at the last moment."""
+    with publish_directory(directory, kind=form.kind, replace=replace) as temporary:
+        write_tensors(temporary / form.weights_file, weights)
+        if recipe is not None:
+            (temporary / RECIPE).write_text(write_recipe(recipe), encoding="utf-8")
+        write_parts(temporary)
+        text = json.dumps(results, ensure_ascii=False, indent=2)
+        (temporary / RESULTS).write_text(text, encoding="utf-8")
+        (temporary / "README.md").write_text(card, encoding="utf-8")
 
 
-def load_bundle(directory: Path | str) -> Bundle:
-    """A verified bundle, on the CPU and ready to translate."""
-    path = find_bundle(require_path(directory, "directory", "runs/demo/model"))
-    task = task_of(path)
-    if task in COMMANDS and task != "translation":
-        raise explain_task(task, "a translator", "翻译模型", "pocket", path)
-    check_listed(verify_directory(path, kind=KIND), path)
-    data = read_settings_file(path / "recipe.yaml")
-    recipe = check_settings(Recipe, data, file=path / "recipe.yaml")
-    tokenizers = load_fitting_tokenizers(path / "tokenizer", recipe.text)
-    sizes = {"source_size": tokenizers.source.size, "target_size": tokenizers.target.size}
-    with torch.device(
-        "meta"
-    ):  # shapes without memory: a recipe that does not fit its weights is refused before it is built
-        check_shapes(build_model(recipe.model, generator=None, **sizes), path / "weights.safetensors")
-    model = build_model(recipe.model, generator=None, **sizes)
-    load_weights(model, path / "weights.safetensors")
-    return Bundle(path, recipe, tokenizers, model.eval(), read_json(path / "results.json"))
+def open_bundle(
+    directory: Path,
+    recipe_type: type[RecipeType],
+    *,
+    why: Mapping[str, tuple[str, str]] | None = None,
+) -> OpenedBundle[RecipeType]:
+    """A verified bundle of a task; `why` says, by task, why a model of another one cannot answer."""
+    form = recipe_type.bundle_form
+    path = find_bundle(directory, recipe=None if form.is_demo else form.example)
+    word = task_of_bundle(path)
+    entry = find_entry(word)
+    if entry is not None and entry.recipe_type is not recipe_type:
+        reason = (why or {}).get(str(word), ("", ""))
+        raise explain_task(word, form.noun, path, example=form.example, why=reason)
+    manifest = verify_directory(path, kind=form.kind)
+    check_listed(manifest, path, form.required_files)
+    file = path / RECIPE
+    recipe = check_settings(recipe_type, read_settings_file(file), file=file)
+    return OpenedBundle(path, recipe, read_json(path / RESULTS), manifest["files"])
 
 
-COMMANDS = {
-    "translation": "translate",
-    "language_modeling": "predict",
-    "word_vectors": "nearest",
-    "classification": "classify",
-    "tagging": "tag",
-    "masked_language": "senses",
-    "bidirectional_language": "senses",
-}
-"""What to use a model of each task with."""
+def task_of_bundle(path: Path) -> Any:
+    """The task of a bundle.
 
-
-def explain_task(
-    task: Any, needed_en: str, needed_zh: str, recipe: str, path: Path, *, why: tuple[str, str] = ("", "")
-) -> CheckpointError:
-    """A bundle of another task than the command is for; `why` (in both languages) it cannot answer."""
-    command = COMMANDS.get(task)
-    use_en = f"use `headwise {command}` with this one, or " if command else ""
-    use_zh = f"该模型请用 `headwise {command}`，或" if command else "请"
-    what_en, what_zh = (
-        ("a language model", "语言模型")
-        if task == "language_modeling"
-        else (f"a model of task {task!r}", f"任务 {task!r} 的模型")
-    )
-    return CheckpointError(
-        f"is {what_en}{why[0] and f' ({why[0]})'}, {needed_en} is needed; {use_en}train one, e.g. `headwise train {recipe} --run runs/{recipe}`",
-        f"是{what_zh}{why[1] and f'（{why[1]}）'}，需要{needed_zh}；{use_zh}训练一个，例如 `headwise train {recipe} --run runs/{recipe}`",
-        file=path,
-    )
-
-
-def task_of(path: Path) -> Any:
-    """The task of a bundle. Its recipe is compared with the manifest first: damage is not taken for another task."""
+    The recipe is compared with the manifest first, so that damage is not taken for another task.
+    """
     manifest = read_manifest(path)
     if manifest["kind"] == WORD_VECTORS:
         return "word_vectors"
     if manifest["kind"] != KIND:
         verify_directory(path, kind=KIND)  # refuses it and says what it is
-    check_listed(manifest, path)
-    verify_listed(path, manifest, "recipe.yaml")
-    return read_settings_file(path / "recipe.yaml").get("task", "translation")
+    check_listed(manifest, path, (RECIPE,))
+    verify_listed(path, manifest, RECIPE)
+    return read_settings_file(path / RECIPE).get("task", "translation")
 
 
-def check_listed(manifest: Mapping[str, Any], path: Path) -> None:
+def explain_task(
+    word: Any,
+    noun: tuple[str, str],
+    path: Path,
+    *,
+    example: str,
+    why: tuple[str, str] = ("", ""),
+) -> CheckpointError:
+    """A bundle of another task than the command is for; `why` it cannot answer, in both languages."""
+    entry = find_entry(word)
+    found = f"a model of task {str(word)[:80]!r}", f"任务 {str(word)[:80]!r} 的模型"
+    use = ("", "请")
+    if entry is not None:
+        other = entry.recipe_type.bundle_form
+        found = other.noun
+        use = (
+            f"use `headwise {other.command}` with this one, or ",
+            f"该模型请用 `headwise {other.command}`，或",
+        )
+    train = f"headwise train {example} --run runs/{example}"
+    reason = f" ({why[0]})" if why[0] else "", f"（{why[1]}）" if why[1] else ""
+    return CheckpointError(
+        f"is {found[0]}{reason[0]}, {noun[0]} is needed; {use[0]}train one, e.g. `{train}`",
+        f"是{found[1]}{reason[1]}，需要{noun[1]}；{use[1]}训练一个，例如 `{train}`",
+        file=path,
+    )
+
+
+def check_listed(manifest: Mapping[str, Any], path: Path, required: tuple[str, ...]) -> None:
     """A manifest may be whole and yet not that of a model."""
-    for name in REQUIRED:
+    for name in required:
         if name not in manifest["files"]:
             raise CheckpointError(
-                f"does not list {name}, without which there is no model; use another copy of the bundle",
+                f"does not list {name}, without which there is no model; "
+                "use another copy of the bundle",
                 f"没有列出 {name}，缺少它就不成其为模型；请换用其他副本",
                 file=path / MANIFEST,
             )
-
-
-def _describe_layers(recipe: Recipe) -> str:
-    match recipe.model:
-        case EncoderDecoderSettings(encoder=encoder, decoder=decoder):
-            return f"{encoder.layers} encoder and {decoder.layers} decoder layers"
-        case RecurrentTranslatorSettings(layers=layers, cell=cell, attention=attention):
-            return f"{layers} {cell} encoder and {layers} decoder layers, attention: {attention.kind}"
-
-
-def model_card(recipe: Recipe, results: Mapping[str, Any]) -> str:
-    """A README for the bundle: what it is, what it was trained on, what it scores, how to use it."""
-    source, target = recipe.data.source, recipe.data.target
-    return f"""# Translator {source} → {target}
-
-Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {recipe.model.dim}, {_describe_layers(recipe)}. The whole recipe is in `recipe.yaml`.
-
-## Results
-{card_lines(results)}
-
-## Use
-```python
-import headwise
-translator = headwise.Translator.load("DIR OF THIS FILE")
-print(translator(["…"])[0].text)
-```
-
-## Limits
-It knows what its training text taught it, and was measured only on the data named above.
-"""

@@ -1,6 +1,7 @@
 """Where a model is: a bundle directory, or a run directory with a finished bundle inside.
 
-Nothing here loads torch: a wrong directory is answered at once. What is in a bundle is read in `bundle.py`.
+Nothing here loads torch: a wrong directory is answered at once. What is in a bundle is read in
+`bundle.py`.
 """
 
 import difflib
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from headwise.errors import CheckpointError
 from headwise.storage import MANIFEST
-from headwise.training.run_standing import RunStanding, read_standing
+from headwise.training.run_status import RunStatus, read_status
 
 FOLDER = "model"
 """Of the bundle inside a run directory."""
@@ -17,26 +18,28 @@ FOLDER = "model"
 def find_bundle(path: Path, *, recipe: str | None = None, takes_checkpoint: bool = False) -> Path:
     """The bundle itself, or the bundle inside a run directory.
 
-    For what is none: `recipe` makes one of the kind that is asked for (None: the demo does); `takes_checkpoint` if the
-    command that asks can use a run that is not finished.
+    For what is none: `recipe` makes one of the kind that is asked for (None: the demo does);
+    `takes_checkpoint` if the command that asks can use a run that is not finished.
     """
     if (path / MANIFEST).is_file():
         return path
     if (path / FOLDER / MANIFEST).is_file():
         return path / FOLDER
     run = _run_of(path)
-    standing = read_standing(run)
+    standing = read_status(run)
     if standing is not None:
         raise _explain_unfinished(run, standing, takes_checkpoint=takes_checkpoint)
     example = "runs/demo/model" if recipe is None else f"runs/{recipe}"
     command = "headwise demo" if recipe is None else f"headwise train {recipe} --run {example}"
     if not path.exists():
         raise _explain_missing(
-            path, f"give e.g. {example} (`{command}` makes one)", f"请给出例如 {example}（`{command}` 会生成）"
+            path,
+            f"give e.g. {example} (`{command}` makes one)",
+            f"请给出例如 {example}（`{command}` 会生成）",
         )
     raise CheckpointError(
-        f"is not a model: a bundle has a MANIFEST.json; give e.g. {example} (`{command}` makes one), "
-        "or see what is wrong with `headwise doctor DIR`",
+        f"is not a model: a bundle has a MANIFEST.json; give e.g. {example} (`{command}` makes "
+        "one), or see what is wrong with `headwise doctor DIR`",
         f"不是模型：模型目录应含 MANIFEST.json；请给出例如 {example}（`{command}` 会生成），"
         "或用 `headwise doctor DIR` 查看问题",
         file=path,
@@ -44,19 +47,25 @@ def find_bundle(path: Path, *, recipe: str | None = None, takes_checkpoint: bool
 
 
 def _run_of(path: Path) -> Path:
-    """runs/mine for the runs/mine/model that a run has when it is finished; any other path is itself."""
+    """runs/mine for the runs/mine/model that a run has when it is finished; any other path is
+    itself.
+    """
     return path if path.name != FOLDER or path.exists() else path.parent
 
 
 def is_place_of_model(path: Path) -> bool:
-    """A directory, or where the model of a run will be: not the name of a recipe or the path of a text."""
-    return path.is_dir() or read_standing(_run_of(path)) is not None
+    """A directory, or where the model of a run will be: not the name of a recipe or the path of a
+    text.
+    """
+    return path.is_dir() or read_status(_run_of(path)) is not None
 
 
 def _explain_missing(path: Path, give_en: str, give_zh: str) -> CheckpointError:
     near = nearest_directory(path)
     hint = ("", "") if near is None else (f"did you mean {near}? ", f"是否想写 {near}？")
-    return CheckpointError(f"does not exist; {hint[0]}{give_en}", f"不存在；{hint[1]}{give_zh}", file=path)
+    return CheckpointError(
+        f"does not exist; {hint[0]}{give_en}", f"不存在；{hint[1]}{give_zh}", file=path
+    )
 
 
 def nearest_directory(path: Path) -> Path | None:
@@ -73,9 +82,15 @@ def nearest_directory(path: Path) -> Path | None:
     return whole if whole.is_dir() else missing.parent / near[0]
 
 
-def _explain_unfinished(path: Path, standing: RunStanding, *, takes_checkpoint: bool) -> CheckpointError:
+def _explain_unfinished(
+    path: Path, standing: RunStatus, *, takes_checkpoint: bool
+) -> CheckpointError:
     """Where the training of a run stands that has no model yet, and what can be done."""
-    of = ("", "") if standing.steps is None else (f" of {standing.steps:,}", f"（共 {standing.steps:,} 步）")
+    of = (
+        ("", "")
+        if standing.steps is None
+        else (f" of {standing.steps:,}", f"（共 {standing.steps:,} 步）")
+    )
     saved = (
         ("nothing is saved yet", "尚未保存任何内容")
         if standing.last is None
@@ -95,15 +110,21 @@ def _explain_unfinished(path: Path, standing: RunStanding, *, takes_checkpoint: 
     )
 
 
-def _use_of_checkpoint(path: Path, standing: RunStanding, *, takes_checkpoint: bool) -> tuple[str, str]:
-    """What can be done with an unfinished translator at once, by the command that asks or by another."""
+def _use_of_checkpoint(
+    path: Path, standing: RunStatus, *, takes_checkpoint: bool
+) -> tuple[str, str]:
+    """What can be done with an unfinished translator at once, by the command that asks or by
+    another.
+    """
     if standing.task != "translation" or standing.last is None:
         return "", ""
     given = f"--model {path} --checkpoint last"
     if not takes_checkpoint:
         return (
-            f"; this command needs a finished run; `headwise translate` and `headwise evaluate` can use what is saved: {given}",
-            f"；本命令需要已完成的运行；`headwise translate` 与 `headwise evaluate` 可以使用已保存的内容：{given}",
+            "; this command needs a finished run; `headwise translate` and `headwise evaluate` "
+            f"can use what is saved: {given}",
+            "；本命令需要已完成的运行；`headwise translate` 与 `headwise evaluate` "
+            f"可以使用已保存的内容：{given}",
         )
     best = ("", "")
     if standing.best is not None:
@@ -112,12 +133,16 @@ def _use_of_checkpoint(path: Path, standing: RunStanding, *, takes_checkpoint: b
 
 
 def require_run(path: Path) -> Path:
-    """A directory to be examined; of a run without a model also under the name that its model will have."""
+    """A directory to be examined; of a run without a model also under the name that its model will
+    have.
+    """
     run = _run_of(path)
     if run.is_dir():
         return run
     if not path.exists():
-        raise _explain_missing(path, "give a run directory such as runs/demo", "请给出运行目录，例如 runs/demo")
+        raise _explain_missing(
+            path, "give a run directory such as runs/demo", "请给出运行目录，例如 runs/demo"
+        )
     raise CheckpointError(
         "is not a directory; give a run directory such as runs/demo",
         "不是目录；请给出运行目录，例如 runs/demo",

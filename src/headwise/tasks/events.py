@@ -1,6 +1,8 @@
-"""What long work tells its watcher: notes, counts, training progress. The library itself never prints.
+"""What long work tells its watcher: notes, counts, training progress. The library itself never
+prints.
 
-The command line draws these with rich or as plain lines; a library user gets silence unless they hand in a watcher.
+The command line draws these with rich or as plain lines; a library user gets silence unless they
+hand in a watcher.
 """
 
 from typing import Protocol

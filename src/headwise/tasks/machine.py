@@ -19,7 +19,12 @@ def describe_machine(device: Device | torch.device = "auto") -> dict[str, Any]:
     else:
         facts["processor"] = processor_name()
         facts["threads"] = torch.get_num_threads()
-    return {**facts, "cores": os.cpu_count(), "torch": torch.__version__, "python": platform.python_version()}
+    return {
+        **facts,
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
 
 
 def processor_name(information: Path = Path("/proc/cpuinfo")) -> str:
@@ -28,5 +33,9 @@ def processor_name(information: Path = Path("/proc/cpuinfo")) -> str:
         text = information.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return platform.machine()
-    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
+    names = [
+        line.partition(":")[2].strip()
+        for line in text.splitlines()
+        if line.startswith("model name")
+    ]
     return names[0] if names else platform.machine()

@@ -1,10 +1,13 @@
-"""Whether a model is measured on the text it was meant for: `data.train` replaced, `data.valid` or `data.test` left as they were.
+"""Whether a model is measured on the text it was meant for: `data.train` replaced, `data.valid` or
+`data.test` left as they were.
 
-`headwise train pocket data.train=my/train` learns from one's own text and would report, without a word, how well it translates the
-pocket corpus. The difference is seen in the changes to a recipe, not in the recipe that results: training on one corpus and testing
-on another is a good experiment when it is meant.
+`headwise train pocket data.train=my/train` learns from one's own text and would report, without a
+word, how well it translates the pocket corpus. The difference is seen in the changes to a recipe,
+not in the recipe that results: training on one corpus and testing on another is a good experiment
+when it is meant.
 
-Tested: every way to write a corpus; parts given, emptied or of the same collection; all commands that train.
+Tested: every way to write a corpus; parts given, emptied or of the same collection; all commands
+that train.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,26 +17,34 @@ from typing import Any
 from headwise.language import say
 from headwise.settings import read_settings_file
 from headwise.settings.overrides import apply_overrides
-from headwise.tasks.recipe import AnyRecipe
+from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.recipe_files import find_recipe
 
 PARTS = ("valid", "test")
 
 
 def note_on_measuring(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> str | None:
-    """What to tell before training and beside its results; None where nothing was replaced by halves."""
+    """What to tell before training and beside its results; None where nothing was replaced by
+    halves.
+    """
     keys = [one.partition("=")[0].strip().split(".") for one in overrides]
     changed = {key[1] for key in keys if key[0] == "data" and len(key) > 1}
     if "train" not in changed:
         return None
-    data = recipe.model_dump(mode="json") if isinstance(recipe, AnyRecipe) else read_settings_file(find_recipe(recipe))
+    data = (
+        recipe.model_dump(mode="json")
+        if isinstance(recipe, AnyRecipe)
+        else read_settings_file(find_recipe(recipe))
+    )
     before, after = _corpora(data), _corpora(apply_overrides(data, overrides))
     if _collections(before["train"]) & _collections(after["train"]):
         return None
     left = [
         part
         for part in PARTS
-        if part not in changed and after[part] and not _collections(after[part]) & _collections(after["train"])
+        if part not in changed
+        and after[part]
+        and not _collections(after[part]) & _collections(after["train"])
     ]
     return _describe(after, left) if left else None
 
@@ -44,10 +55,11 @@ def _describe(corpora: Mapping[str, list[Any]], left: Sequence[str]) -> str:
     foreign = ", ".join(dict.fromkeys(_name(one) for part in left for one in corpora[part]))
     give = " ".join(f"{part}=…" for part in parts)
     return say(
-        f"data.train is {own}, but {' and '.join(parts)} {'is' if len(left) == 1 else 'are'} still the recipe's own "
-        f"({foreign}): the scores are those of that text, not of yours; give {give}, or null for none",
-        f"data.train 是 {own}，而 {'、'.join(parts)} 仍是配方自带的（{foreign}）：得分反映的是后者，不是您的文本；"
-        f"请给出 {give}，或设为 null 表示没有",
+        f"data.train is {own}, but {' and '.join(parts)} {'is' if len(left) == 1 else 'are'} "
+        f"still the recipe's own ({foreign}): the scores are those of that text, not of yours; "
+        f"give {give}, or null for none",
+        f"data.train 是 {own}，而 {'、'.join(parts)} 仍是配方自带的（{foreign}）："
+        f"得分反映的是后者，不是您的文本；请给出 {give}，或设为 null 表示没有",
     )
 
 
@@ -56,7 +68,10 @@ def _corpora(data: Mapping[str, Any]) -> dict[str, list[Any]]:
     if not isinstance(given, Mapping):
         given = {}
     found = {part: given.get(part) for part in ("train", *PARTS)}
-    return {part: one if isinstance(one, list) else [] if one is None else [one] for part, one in found.items()}
+    return {
+        part: one if isinstance(one, list) else [] if one is None else [one]
+        for part, one in found.items()
+    }
 
 
 def _name(corpus: Any) -> str:
@@ -67,7 +82,9 @@ def _name(corpus: Any) -> str:
 
 
 def _collections(corpora: Sequence[Any]) -> set[str]:
-    """What the corpora are parts of: a known collection has its training and test sets under one name."""
+    """What the corpora are parts of: a known collection has its training and test sets under one
+    name.
+    """
     names = set()
     for corpus in corpora:
         is_known = isinstance(corpus, Mapping) and "name" in corpus

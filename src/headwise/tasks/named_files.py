@@ -1,7 +1,8 @@
 """Every file that a recipe's `data` names is looked for before anything is made of any of them.
 
-What is missing is told all at once, each with the key it comes from: a recipe's own `data.valid` is easily forgotten when only
-`data.train` was given. The first line of a table that looks like names of columns (data/headings.py) is told too.
+What is missing is told all at once, each with the key it comes from: a recipe's own `data.valid` is
+easily forgotten when only `data.train` was given. The first line of a table that looks like names
+of columns (data/header_detection.py) is told too.
 
 Tested through `headwise train --check`, for recipes of several tasks.
 """
@@ -10,15 +11,22 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from headwise.data.choices import FilesCorpus, KnownCorpus, PocketCorpus, TsvCorpus, choose_columns, corpus_files
-from headwise.data.headings import heads_labels, heads_pairs, heads_texts, pick_cells
-from headwise.data.known import find_known_labelled, find_known_text
-from headwise.data.labelled import AlignedTags, KnownLabels, LabelTable
-from headwise.data.lines import find_text_file, read_lines
-from headwise.data.texts import KnownTextCorpus, PocketText, TextColumn
+from headwise.data.header_detection import heads_labels, heads_pairs, heads_texts, pick_cells
+from headwise.data.known.corpora import find_known_labelled, find_known_text
+from headwise.data.labels.choices import AlignedTags, KnownLabels, LabelTable
+from headwise.data.pairs.choices import (
+    FilesCorpus,
+    KnownCorpus,
+    PocketCorpus,
+    TsvCorpus,
+    choose_columns,
+    corpus_files,
+)
+from headwise.data.text.choices import KnownTextCorpus, PocketText, TextColumn
+from headwise.data.text_lines import find_text_file, read_lines
 from headwise.errors import DataError
 from headwise.language import say
-from headwise.tasks.recipe import AnyRecipe
+from headwise.tasks.any_recipe import AnyRecipe
 
 logger = logging.getLogger(__name__)
 
@@ -29,20 +37,22 @@ def check_named_files(recipe: AnyRecipe) -> None:
     """Refuse a recipe whose files are not there, and warn of headings that would be learnt."""
     missing: list[DataError] = []
     for part in PARTS:
-        for corpus in getattr(recipe.data, part, ()):
+        for corpus in getattr(recipe.corpora_settings, part, ()):
             try:
-                files = _find(corpus, recipe.data)
+                files = _find(corpus, recipe.corpora_settings)
             except DataError as error:
                 missing.append(_name_key(part, error))
                 continue
-            if files and _has_heading(corpus, files[0], recipe.data):
+            if files and _has_heading(corpus, files[0], recipe.corpora_settings):
                 _warn_of_heading(part, files[0])
     if len(missing) == 1:
         raise missing[0]
     if missing:
         raise DataError(
-            f"{len(missing)} of the recipe's corpora cannot be read:\n" + "\n".join(f"  - {one.en}" for one in missing),
-            f"配方中有 {len(missing)} 个语料无法读取：\n" + "\n".join(f"  - {one.zh}" for one in missing),
+            f"{len(missing)} of the recipe's corpora cannot be read:\n"
+            + "\n".join(f"  - {one.en}" for one in missing),
+            f"配方中有 {len(missing)} 个语料无法读取：\n"
+            + "\n".join(f"  - {one.zh}" for one in missing),
         )
 
 
@@ -68,13 +78,17 @@ def _name_key(part: str, error: DataError) -> DataError:
     other = ("", "")
     if part != "train":
         other = (f", or leave it out with data.{part}=null", f"，或以 data.{part}=null 略去")
-    return DataError(f"data.{part}: {place}{error.en}{other[0]}", f"data.{part}：{place}{error.zh}{other[1]}")
+    return DataError(
+        f"data.{part}: {place}{error.en}{other[0]}", f"data.{part}：{place}{error.zh}{other[1]}"
+    )
 
 
 def _has_heading(corpus: Any, path: Path, data: Any) -> bool:
     match corpus:
         case TsvCorpus(header=False):
-            chosen = choose_columns(corpus.columns or {data.source: 0, data.target: 1}, (), data.source, data.target)
+            chosen = choose_columns(
+                corpus.columns or {data.source: 0, data.target: 1}, (), data.source, data.target
+            )
             cells = pick_cells(_first_line(path), (chosen.source, chosen.target))
             return cells is not None and heads_pairs(*cells, source=data.source, target=data.target)
         case LabelTable(header=False):
@@ -95,7 +109,8 @@ def _warn_of_heading(part: str, path: Path) -> None:
     logger.warning(
         "%s",
         say(
-            f"{path}:1: the line looks like names of columns, but is read as the first row; if it is not, write {change}",
+            f"{path}:1: the line looks like names of columns, but is read as the first row; if it "
+            f"is not, write {change}",
             f"{path}:1：该行像是列名，却被当作第一行数据；如果不是数据，请写 {change}",
         ),
     )

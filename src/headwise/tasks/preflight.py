@@ -1,12 +1,15 @@
-"""What is asked before a run starts, so that it does not fail after an hour: is there a test set, and will it fit?
+"""What is asked before a run starts, so that it does not fail after an hour: is there a test set,
+and will it fit?
 
-If it does not fit, the answer says what to halve; and so does the error if memory runs out all the same.
+If it does not fit, the answer says what to halve; and so does the error if memory runs out all the
+same.
 
     halve training.batch_tokens, double training.accumulation:  the same updates, half the activations
 
-The prediction is that of `headwise plan`. Within its margin of error a run is warned, far beyond it is refused (exit
-status 2; `--anyway` starts it nevertheless). Small runs are let through by a bound that costs nothing.
-Tested by a limit on the address space, and by handing in errors as torch raises them.
+The prediction is that of `headwise plan`. Within its margin of error a run is warned, far beyond it
+is refused (exit status 2; `--anyway` starts it nevertheless). Small runs are let through by a bound
+that costs nothing. Tested by a limit on the address space, and by handing in errors as torch raises
+them.
 """
 
 import contextlib
@@ -20,26 +23,25 @@ from torch import nn
 
 from headwise.blocks.dropout import NUM_LEVELS, count_levels
 from headwise.data.batching import Share
-from headwise.data.choices import corpus_name
-from headwise.data.preparation import PreparedData, read_part
+from headwise.data.pairs.choices import corpus_name
+from headwise.data.pairs.preparation import PreparedData, read_part
 from headwise.data.shards import TokenStore
-from headwise.data.splitting import Part
-from headwise.decoding.beam import BeamSettings
-from headwise.decoding.phrases import check_shortest
+from headwise.data.splits import Part
+from headwise.decoding.rules.phrases import check_shortest
 from headwise.errors import DataError, UsageError, is_out_of_memory
 from headwise.language import say
 from headwise.models.limits import check_rows, source_limits
-from headwise.models.recurrent_choices import attends
-from headwise.models.recurrent_stepper import explain_missing_attention
-from headwise.planning.available import available_memory
+from headwise.models.recurrent.choices import attends
+from headwise.models.recurrent.stepper import explain_missing_attention
+from headwise.planning.available_memory import available_memory
+from headwise.planning.cost_prediction import MemoryParts
 from headwise.planning.hardware import GIB, GLIBC_HEAP
-from headwise.planning.predicting import MemoryParts
-from headwise.planning.remedies import MARGIN_OF_MEMORY
-from headwise.tasks.length_limits import longest_source
+from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
 from headwise.tasks.planned_step import Subject, choose_execution
-from headwise.tasks.planning import Planner
-from headwise.tasks.recipe import Recipe
-from headwise.tasks.translation import RowShape
+from headwise.tasks.planner import Planner
+from headwise.tasks.translation.length_limits import longest_source
+from headwise.tasks.translation.objective import RowShape
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 
@@ -50,15 +52,19 @@ class TooLargeError(UsageError):
     """A training does not fit into memory; the message says which setting to halve."""
 
 
-def check_start(recipe: Recipe, *, num_processes: int, anyway: bool) -> None:
+def check_start(recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
     """All that is asked before anything is made."""
     warn_of_lost_dropout(recipe)
     check_share(recipe, num_processes=num_processes)
     check_memory(recipe, num_processes=num_processes, anyway=anyway)
 
 
-def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False) -> None:
-    """Refuse what cannot fit, warn of what may not, before anything is made; says nothing where there is room."""
+def check_memory(
+    recipe: TranslationRecipe, *, num_processes: int = 1, anyway: bool = False
+) -> None:
+    """Refuse what cannot fit, warn of what may not, before anything is made; says nothing where
+    there is room.
+    """
     subject = Subject.of(recipe)
     device = choose_device(recipe.training.device)
     room = available_memory(device)
@@ -66,17 +72,26 @@ def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False
     sharing = int(os.environ.get("LOCAL_WORLD_SIZE", num_processes)) if device.type == "cpu" else 1
     if room is None or sharing * bound_memory(subject) < room // 2:
         return
-    execution, _ = choose_execution(recipe, "cpu" if device.type == "cpu" else None, num_devices=num_processes)
+    execution, _ = choose_execution(
+        recipe, "cpu" if device.type == "cpu" else None, num_devices=num_processes
+    )
     planner = Planner(subject, execution, cuda=device.type == "cuda")
     memory = planner.memory(GLIBC_HEAP if device.type == "cpu" else 1.0)
-    fixed, batch = (sharing * part for part in parts_of_process(memory, recipe.training, num_processes=num_processes))
+    fixed, batch = (
+        sharing * part
+        for part in parts_of_process(memory, recipe.training, num_processes=num_processes)
+    )
     needed = fixed + batch
     if needed <= (1 - MARGIN_OF_MEMORY) * room:
         return
     words = _say_need(fixed, batch, room), planner.propose(memory, room / sharing).describe()
     if needed <= (1 + MARGIN_OF_MEMORY) * room or anyway:
         logger.warning(
-            "%s", say(f"{words[0][0]}: it may not fit; {words[1][0]}", f"{words[0][1]}：可能放不下；{words[1][1]}")
+            "%s",
+            say(
+                f"{words[0][0]}: it may not fit; {words[1][0]}",
+                f"{words[0][1]}：可能放不下；{words[1][1]}",
+            ),
         )
         return
     raise TooLargeError(
@@ -85,51 +100,74 @@ def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False
     )
 
 
-def parts_of_process(memory: MemoryParts, training: TrainingSettings, *, num_processes: int) -> tuple[int, int]:
-    """Bytes of one process that stay (weights, optimiser) and that come with its largest batch (`Share` in data/batching.py)."""
+def parts_of_process(
+    memory: MemoryParts, training: TrainingSettings, *, num_processes: int
+) -> tuple[int, int]:
+    """Bytes of one process that stay (weights, optimiser) and that come with its largest batch
+    (`Share` in data/batching.py).
+    """
     num_batches = -(-training.accumulation // num_processes)
     fixed = memory.fixed // num_processes if training.parallel.kind == "sharded" else memory.fixed
-    return fixed, (memory.total - memory.fixed) * training.accumulation // (num_batches * num_processes)
+    return fixed, (memory.total - memory.fixed) * training.accumulation // (
+        num_batches * num_processes
+    )
 
 
 def bound_memory(subject: Subject) -> int:
-    """Certainly more than a step takes: every linear map and recurrent layer keeps its input and output, four times over, in fp32."""
+    """Certainly more than a step takes: every linear map and recurrent layer keeps its input and
+    output, four times over, in fp32.
+    """
     with torch.device("meta"):
         module = subject.module()
     maps = [part for part in module.modules() if isinstance(part, nn.Linear | nn.RNNBase)]
-    matrices = [weight for part in maps for name, weight in part.named_parameters(recurse=False) if "weight" in name]
+    matrices = [
+        weight
+        for part in maps
+        for name, weight in part.named_parameters(recurse=False)
+        if "weight" in name
+    ]
     widths = sum(sum(weight.shape) for weight in matrices)
-    tokens = subject.shape(subject.recipe.training.batch_tokens).rows * max(subject.source_row, subject.target_row)
+    tokens = subject.shape(subject.recipe.training.batch_tokens).rows * max(
+        subject.source_row, subject.target_row
+    )
     lengthy = 1 + subject.target_row / 512  # attention that writes its table out grows with the row
-    return int(24 * tokens * widths * lengthy) + 16 * sum(parameter.numel() for parameter in module.parameters())
+    return int(24 * tokens * widths * lengthy) + 16 * sum(
+        parameter.numel() for parameter in module.parameters()
+    )
 
 
 def _say_need(fixed: int, batch: int, room: float) -> tuple[str, str]:
     needed = (fixed + batch) / GIB
     return (
-        f"a step needs about {needed:.1f} GiB ({fixed / GIB:.1f} for weights and optimiser, {batch / GIB:.1f} for the batch and its "
-        f"gradients), {room / GIB:.1f} GiB are free",
-        f"一步约需 {needed:.1f} GiB（权重与优化器 {fixed / GIB:.1f}，批次与梯度 {batch / GIB:.1f}），可用 {room / GIB:.1f} GiB",
+        f"a step needs about {needed:.1f} GiB ({fixed / GIB:.1f} for weights and optimiser, "
+        f"{batch / GIB:.1f} for the batch and its gradients), {room / GIB:.1f} GiB are free",
+        f"一步约需 {needed:.1f} GiB（权重与优化器 {fixed / GIB:.1f}，批次与梯度 "
+        f"{batch / GIB:.1f}），可用 {room / GIB:.1f} GiB",
     )
 
 
-def warn_of_lost_dropout(recipe: Recipe) -> None:
-    """A rate that rounds to nothing is said, not refused: a run that began with one must be able to go on."""
+def warn_of_lost_dropout(recipe: TranslationRecipe) -> None:
+    """A rate that rounds to nothing is said, not refused: a run that began with one must be able to
+    go on.
+    """
     for name, rate in recipe.model.dropout:
         if name != "attention" and rate > 0 and count_levels(rate) == 0:
             logger.warning(
                 "%s",
                 say(
-                    f"model.dropout.{name} is {rate:g}, but rates are multiples of 1/{NUM_LEVELS}: nothing is dropped there; use 0, or "
-                    f"{1 / NUM_LEVELS:.4f} and more",
-                    f"model.dropout.{name} 为 {rate:g}，但比率是 1/{NUM_LEVELS} 的整数倍：此处不会丢弃任何数；请用 0，或不小于 "
-                    f"{1 / NUM_LEVELS:.4f} 的值",
+                    f"model.dropout.{name} is {rate:g}, but rates are multiples of "
+                    f"1/{NUM_LEVELS}: nothing is dropped there; use 0, or {1 / NUM_LEVELS:.4f} "
+                    "and more",
+                    f"model.dropout.{name} 为 {rate:g}，但比率是 1/{NUM_LEVELS} 的整数倍："
+                    f"此处不会丢弃任何数；请用 0，或不小于 {1 / NUM_LEVELS:.4f} 的值",
                 ),
             )
 
 
 def warn_of_small_corpus(training: TrainingSettings, shape: RowShape, store: TokenStore) -> None:
-    """An update larger than the corpus sees every pair several times at once: it learns no more than a smaller one."""
+    """An update larger than the corpus sees every pair several times at once: it learns no more
+    than a smaller one.
+    """
     update = training.accumulation * shape.rows * shape.target
     corpus = store.total_tokens["target"] + len(store)
     if update <= corpus:
@@ -137,32 +175,41 @@ def warn_of_small_corpus(training: TrainingSettings, shape: RowShape, store: Tok
     logger.warning(
         "%s",
         say(
-            f"an update takes {update:,} target tokens, but the whole corpus has {corpus:,}: every pair stands in it about "
-            f"{update / corpus:.1f} times; lower training.batch_tokens (or training.accumulation), or give more text",
-            f"一次更新取 {update:,} 个目标词元，而整个语料只有 {corpus:,} 个：每个句对在其中约出现 {update / corpus:.1f} 次；"
-            "请减小 training.batch_tokens（或 training.accumulation），或增加语料",
+            f"an update takes {update:,} target tokens, but the whole corpus has {corpus:,}: "
+            f"every pair stands in it about {update / corpus:.1f} times; lower "
+            "training.batch_tokens (or training.accumulation), or give more text",
+            f"一次更新取 {update:,} 个目标词元，而整个语料只有 {corpus:,} 个："
+            f"每个句对在其中约出现 {update / corpus:.1f} 次；请减小 training.batch_tokens（或 "
+            "training.accumulation），或增加语料",
         ),
     )
 
 
-def check_share(recipe: Recipe, *, num_processes: int) -> None:
-    """Every process needs a row of each update; target rows have the recipe's length, so this is known before data is prepared."""
+def check_share(recipe: TranslationRecipe, *, num_processes: int) -> None:
+    """Every process needs a row of each update; target rows have the recipe's length, so this is
+    known before data is prepared.
+    """
     rows = Subject.of(recipe).shape(recipe.training.batch_tokens).rows
     Share(0, num_processes, recipe.training.accumulation).check(rows)
 
 
-def check_test(recipe: Recipe) -> None:
-    """The test set is needed only in the end; a mistake in it must not show after hours of training."""
+def check_test(recipe: TranslationRecipe) -> None:
+    """The test set is needed only in the end; a mistake in it must not show after hours of
+    training.
+    """
     if recipe.data.test and not any(True for _ in read_part(recipe.data, "test")):
         names = ", ".join(corpus_name(corpus) for corpus in recipe.data.test)
         raise DataError(
-            f"data.test ({names}) has no pair that can be used; give another file, or set data.test=null",
+            f"data.test ({names}) has no pair that can be used; give another file, or set "
+            "data.test=null",
             f"data.test（{names}）没有可用的句对；请换一个文件，或设 data.test=null",
         )
 
 
-def check_lengths(recipe: Recipe, prepared: PreparedData) -> None:
-    """Rows and sentences that a model of limited length could not read: source rows are known only now, and a test set is read last."""
+def check_lengths(recipe: TranslationRecipe, prepared: PreparedData) -> None:
+    """Rows and sentences that a model of limited length could not read: source rows are known only
+    now, and a test set is read last.
+    """
     check_rows(
         source_limits(recipe.model),
         prepared.source_row,
@@ -180,20 +227,22 @@ def check_lengths(recipe: Recipe, prepared: PreparedData) -> None:
             num_tokens = len(prepared.tokenizers.source.encode(pair.source)) + 1
             if num_tokens > limit.tokens:
                 raise DataError(
-                    f"a source of {num_tokens:,} tokens in data.{part}, but the model reads at most {limit.tokens:,} ({limit.key}); "
-                    f"set {limit.key}={num_tokens} or more, or take the pair out",
-                    f"data.{part} 中有 {num_tokens:,} 个词元的源句，而模型最多读 {limit.tokens:,} 个（{limit.key}）；"
-                    f"请设 {limit.key}={num_tokens} 或更大，或去掉该句对",
+                    f"a source of {num_tokens:,} tokens in data.{part}, but the model reads at "
+                    f"most {limit.tokens:,} ({limit.key}); set {limit.key}={num_tokens} or more, "
+                    "or take the pair out",
+                    f"data.{part} 中有 {num_tokens:,} 个词元的源句，而模型最多读 {limit.tokens:,} "
+                    f"个（{limit.key}）；请设 {limit.key}={num_tokens} 或更大，或去掉该句对",
                     file=pair.file,
                     line=pair.line,
                 )
 
 
-def check_decoding(recipe: Recipe, prepared: PreparedData) -> None:
-    """Refuse a search that the recipe's own tokenizer or model makes impossible: it is the last thing a run does."""
+def check_decoding(recipe: TranslationRecipe, prepared: PreparedData) -> None:
+    """Refuse a search that the recipe's own tokenizer or model makes impossible: it is the last
+    thing a run does.
+    """
     check_shortest(recipe.decoding, prepared.tokenizers.target)
-    penalty = recipe.decoding.coverage_penalty if isinstance(recipe.decoding, BeamSettings) else 0.0
-    if penalty > 0 and not attends(recipe.model):
+    if recipe.decoding.needs_attention and not attends(recipe.model):
         raise explain_missing_attention()
 
 
@@ -208,16 +257,19 @@ def explaining_memory(training: TrainingSettings, run: Path | None) -> Iterator[
         half = f"training.batch_tokens={max(1, training.batch_tokens // 2)} training.accumulation={2 * training.accumulation}"
         saved = _latest(run)
         raise TooLargeError(
-            f"memory ran out with training.batch_tokens={training.batch_tokens:,}; start a new run with half the batch, which learns "
-            f"the same: {half} (or training.recompute=blocks); "
+            f"memory ran out with training.batch_tokens={training.batch_tokens:,}; start a new "
+            f"run with half the batch, which learns the same: {half} (or "
+            "training.recompute=blocks); "
             + (
                 f"{saved} is whole: with more memory free, --resume goes on from it"
                 if saved
                 else "nothing had been saved yet"
             ),
-            f"内存用尽（training.batch_tokens={training.batch_tokens:,}）；请以一半的批次重新开始，学得相同：{half}"
-            "（或 training.recompute=blocks）；"
-            + (f"{saved} 完好：腾出内存后可用 --resume 从它继续" if saved else "尚未保存任何检查点"),
+            f"内存用尽（training.batch_tokens={training.batch_tokens:,}）；"
+            f"请以一半的批次重新开始，学得相同：{half}（或 training.recompute=blocks）；"
+            + (
+                f"{saved} 完好：腾出内存后可用 --resume 从它继续" if saved else "尚未保存任何检查点"
+            ),
         ) from error
 
 

@@ -1,6 +1,7 @@
 """Recipes as files: the ones that come with Headwise, by name, and the user's own, by path.
 
-Nothing here loads torch: a misspelt recipe is answered at once. What a recipe says is checked in `recipe.py`.
+Nothing here loads torch: a misspelt recipe is answered at once. What a recipe says is checked in
+`recipe.py`.
 """
 
 import contextlib
@@ -36,7 +37,9 @@ class ShippedRecipe:
 
 
 def shipped_recipes() -> dict[str, ShippedRecipe]:
-    """By name; the summary is a recipe's first line, which is English, or its second, which is Chinese."""
+    """By name; the summary is a recipe's first line, which is English, or its second, which is
+    Chinese.
+    """
     found = {}
     for path in sorted(recipes_directory().glob("*.yaml"), key=lambda path: path.stem):
         english, chinese, *rest = path.read_text(encoding="utf-8").splitlines()
@@ -64,14 +67,17 @@ def find_recipe(name: str | Path) -> Path:
     hint_en = f"did you mean {near[0]!r}? " if near else ""
     hint_zh = f"是否想写 {near[0]!r}？" if near else ""
     raise SettingsError(
-        f"there is no recipe {str(name)!r}; {hint_en}give the path of a YAML file or one of: {', '.join(names)}",
+        f"there is no recipe {str(name)!r}; {hint_en}give the path of a YAML file or one of: "
+        f"{', '.join(names)}",
         f"没有配方 {str(name)!r}；{hint_zh}请给出 YAML 文件路径，或下列之一：{'、'.join(names)}",
     )
 
 
 def read_recipe_text(name: str | Path) -> str:
     """A recipe as it stands in its file, comments and all."""
-    from headwise.settings import read_settings_file  # pydantic takes longer to load than a name to look up
+    from headwise.settings import (
+        read_settings_file,
+    )  # pydantic takes longer to load than a name to look up
 
     path = find_recipe(name)
     read_settings_file(path)  # refuses what is too large or not a recipe
@@ -79,7 +85,9 @@ def read_recipe_text(name: str | Path) -> str:
 
 
 def find_keys(name: str, *, task: str) -> list[str]:
-    """The dotted paths in the shipped recipes of a task that end in this key, those of most recipes first."""
+    """The dotted paths in the shipped recipes of a task that end in this key, those of most recipes
+    first.
+    """
     from headwise.settings import read_settings_file
 
     def search(data: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
@@ -90,12 +98,16 @@ def find_keys(name: str, *, task: str) -> list[str]:
                 yield from search(value, (*path, key))
 
     recipes = [read_settings_file(file) for file in sorted(recipes_directory().glob("*.yaml"))]
-    found = Counter(path for recipe in recipes if recipe.get("task") == task for path in search(recipe, ()))
+    found = Counter(
+        path for recipe in recipes if recipe.get("task") == task for path in search(recipe, ())
+    )
     return [path for path, _ in found.most_common(MAX_KEYS)]
 
 
 def propose_overrides(option: str, value: str, *, task: str) -> list[str]:
-    """`training.schedule.peak=3` for --lr 3: the changes of a recipe that may be meant by an option of another toolkit's."""
+    """`training.schedule.peak=3` for --lr 3: the changes of a recipe that may be meant by an option
+    of another toolkit's.
+    """
     from headwise.settings.usual_names import find_usual
 
     word = option.removeprefix("--").replace("-", "_")

@@ -1,7 +1,7 @@
 """The results of a run as rows for people: a name, a value with its unit, and what belongs to it.
 
-Programs read `results.json` and `--json`, whose keys stay as they are. The table at the end of `headwise train` and the
-model cards both come from here.
+Programs read `results.json` and `--json`, whose keys stay as they are. The table at the end of
+`headwise train` and the model cards both come from here.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,10 +41,22 @@ NAMES: dict[str, tuple[str, str, Unit]] = {
     "ngrams": ("n-grams of each order", "各阶 n 元语法数", "counts"),
     "valid_loss": ("validation set, loss", "验证集损失", "decimals"),
     "valid_perplexity": ("validation set, perplexity", "验证集困惑度", "decimals"),
-    "valid_forward_perplexity": ("validation set, perplexity read forward", "验证集困惑度（正向）", "decimals"),
-    "valid_backward_perplexity": ("validation set, perplexity read backward", "验证集困惑度（反向）", "decimals"),
+    "valid_forward_perplexity": (
+        "validation set, perplexity read forward",
+        "验证集困惑度（正向）",
+        "decimals",
+    ),
+    "valid_backward_perplexity": (
+        "validation set, perplexity read backward",
+        "验证集困惑度（反向）",
+        "decimals",
+    ),
     "valid_accuracy": ("validation set, accuracy", "验证集准确率", "share"),
-    "valid_next_sentence_accuracy": ("validation set, next sentence told apart", "验证集下一句判断准确率", "share"),
+    "valid_next_sentence_accuracy": (
+        "validation set, next sentence told apart",
+        "验证集下一句判断准确率",
+        "share",
+    ),
 }
 WORDS: dict[str, dict[str, tuple[str, str]]] = {
     "stopped_by": {
@@ -90,7 +102,9 @@ def _plain_row(key: str, value: Any, choose: Choose) -> tuple[str, str]:
     match unit:
         case "time":
             # Below ten seconds the clock says nothing.
-            return name, choose(f"{value:.2g} s", f"{value:.2g} 秒") if value < 9.5 else clock(value)
+            return name, choose(f"{value:.2g} s", f"{value:.2g} 秒") if value < 9.5 else clock(
+                value
+            )
         case "memory":
             return name, f"{value:,.0f} MiB" if value < 10240 else f"{value / 1024:,.1f} GiB"
         case "switch":
@@ -114,7 +128,8 @@ def _scored_rows(part: str, value: Mapping[str, Any], choose: Choose) -> list[Ro
         found = "∞" if value["perplexity"] is None else f"{value['perplexity']:.2f}"
         count, unknown = value["predictions"], value["unknown"]
         counted = choose(
-            f"{count:,} predictions, {unknown:,} of them unknown words", f"{count:,} 次预测，其中未知词 {unknown:,} 个"
+            f"{count:,} predictions, {unknown:,} of them unknown words",
+            f"{count:,} 次预测，其中未知词 {unknown:,} 个",
         )
         return [(f"{part}{choose(', perplexity', '困惑度')}", found, counted)]
     if "accuracy" in value:
@@ -124,13 +139,17 @@ def _scored_rows(part: str, value: Mapping[str, Any], choose: Choose) -> list[Ro
             (f"{part}{choose(', macro F1', '宏平均 F1')}", f"{100 * value['macro_f1']:.2f} %", ""),
         ]
     scores = [one for one in value.values() if isinstance(one, Mapping) and "signature" in one]
-    return [(f"{part}{choose(', ', ' ')}{one['name']}", f"{one['value']:.2f}", one["signature"]) for one in scores]
+    return [
+        (f"{part}{choose(', ', ' ')}{one['name']}", f"{one['value']:.2f}", one["signature"])
+        for one in scores
+    ]
 
 
 def card_lines(results: Mapping[str, Any]) -> str:
     """The results as a list in Markdown, for a model card."""
     lines = [
-        f"- {name}: {value}" + (f" (`{detail}`)" if "|" in detail else f" ({detail})" if detail else "")
+        f"- {name}: {value}"
+        + (f" (`{detail}`)" if "|" in detail else f" ({detail})" if detail else "")
         for name, value, detail in result_rows(results, english)
     ]
     return "\n".join(lines) or "- none recorded"

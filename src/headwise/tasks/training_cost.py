@@ -1,15 +1,19 @@
-"""What a training will cost on the machine at hand, for `train --check`: parameters, time, memory; in about a second.
+"""What a training will cost on the machine at hand, for `train --check`: parameters, time, memory.
 
-A few rows of the real text are learnt from, for nothing but the clock (`duration.time_rows`), and the line through the
-two largest is drawn out to the whole batch. What the backward pass has to keep is counted while it is kept:
+A few rows of the real data are trained on, for the clock alone. Batches of 1, 2, 4 … rows are timed
+until one takes long enough to be measured well, and the line through the last two is extrapolated
+to the whole batch. What the backward pass has to keep is counted while it is kept:
 
     seconds = steps · (accumulation · (a + b · rows) + optimiser)
-    memory  = 16 bytes a weight that learns (itself, its gradient, two moments) + 4 a frozen one + (c + d · rows)
+    memory  = 16 bytes a trained weight (itself, its gradient, two moments) + 4 a frozen one
+              + (c + d · rows)
 
-On a GPU no time is given: code is compiled there, which takes longer than this may. The memory is that of weights, optimiser
-and one batch, without the program itself. Tested with a step whose time and size are known.
+On a GPU no time is given: code is compiled there, which takes longer than a check may. The memory
+is that of weights, optimiser and one batch, without the program itself. `headwise plan` takes ten
+times as long and says where the time goes. Tested with a step whose time and size are known.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from headwise.language import say
-from headwise.planning.calibration import measure_bandwidth
-from headwise.planning.predicting import OPTIMIZER_BYTES
+from headwise.planning.cost_prediction import OPTIMIZER_BYTES
+from headwise.planning.machine_timing import measure_bandwidth
 from headwise.planning.units import clock_of, mebibytes
-from headwise.tasks.duration import time_rows
 from headwise.tasks.events import Events
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import autocast, choose_device, choose_dtype
@@ -29,6 +32,23 @@ from headwise.training.prefetching import Batches
 from headwise.training.updates import Trainable
 
 LEARNING_BYTES, FROZEN_BYTES = 16, 4
+ENOUGH = 0.3
+"""Seconds of a step that are long enough to be measured well."""
+TOO_LONG = 5.0
+"""Seconds of a single row after which no larger batch is timed."""
+LONG = 3600.0
+"""Seconds beyond which a training is told where to look for help."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A training step of any size, from which time and memory are predicted."""
+
+    trainable: Trainable
+    num_rows: int
+    """Rows of a whole batch."""
+    batch_of: Callable[[int], Any]
+    """A batch of so many rows of the real data."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +61,13 @@ class TrainingCost:
 
     def as_results(self) -> dict[str, int]:
         """For the summary of `--check`."""
-        found = {"parameters": self.parameters, "expected_memory_mib": max(1, round(self.memory / (1 << 20)))}
+        found = {
+            "parameters": self.parameters,
+            "expected_memory_mib": max(1, round(self.memory / (1 << 20))),
+        }
         return found if self.seconds is None else {**found, "expected_seconds": round(self.seconds)}
 
-    def tell(self, watcher: Events) -> dict[str, int]:
+    def tell(self, watcher: Events, *, recipe_name: str = "RECIPE") -> dict[str, int]:
         """Say it, and give the results."""
         memory = mebibytes(max(self.memory, 1 << 20))
         if self.seconds is None:
@@ -56,24 +79,32 @@ class TrainingCost:
                     f"about {took} of training on this machine, and {memory} of memory",
                     f"在本机训练约需 {took}，约需内存 {memory}",
                 )
+                + self._hint(recipe_name)
             )
         return self.as_results()
 
+    def _hint(self, recipe_name: str) -> str:
+        """Where to look for help with a long training."""
+        if self.seconds is None or self.seconds < LONG:
+            return ""
+        return say(
+            f"; `headwise plan {recipe_name}` says why and what helps",
+            f"；`headwise plan {recipe_name}` 说明原因与改进办法",
+        )
 
-def measure_cost(
-    task: Trainable, batch_of: Callable[[int], Any], *, rows: int, training: TrainingSettings
-) -> TrainingCost:
-    """What `training` of a task costs, whose batches have `rows` rows; `batch_of(n)` gives a batch of n rows.
+
+def measure_cost(trial: Trial, *, training: TrainingSettings) -> TrainingCost:
+    """What a whole training costs, from a few steps of smaller batches.
 
     The network is left as it was, gradients and random numbers too.
     """
-    module = task.module
+    module, rows = trial.trainable.module, trial.num_rows
     device = choose_device(training.device)
     dtype = choose_dtype(training.precision, torch.device("cpu"))
 
     def step(count: int) -> None:
         with autocast(torch.device("cpu"), dtype):
-            task.loss(batch_of(count)).loss.backward()
+            trial.trainable.loss(trial.batch_of(count)).loss.backward()
 
     was_training = module.training
     module.train()
@@ -116,3 +147,28 @@ def _count_kept(module: nn.Module, step: Callable[[int], object], count: int) ->
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
         step(count)
     return sum(seen.values())
+
+
+def time_rows(
+    step: Callable[[int], object], rows: int, *, now: Callable[[], float] = time.perf_counter
+) -> float:
+    """Seconds of a step with so many rows, extrapolated from smaller ones where that is enough."""
+
+    def timed(count: int) -> float:
+        began = now()
+        step(count)
+        return now() - began
+
+    first = timed(1)  # the first step loads libraries and finds memory: it is not typical
+    if first > TOO_LONG:
+        return first * rows
+    known = [(1, first if first > ENOUGH else timed(1))]
+    while known[-1][0] < rows and known[-1][1] < ENOUGH:
+        count = min(rows, 2 * known[-1][0])
+        known.append((count, timed(count)))
+    if known[-1][0] >= rows:
+        return known[-1][1]
+    if len(known) == 1:
+        known.append((2, timed(2)))
+    (small, fast), (large, slow) = known[-2:]
+    return slow + (rows - large) * max(0.0, slow - fast) / (large - small)

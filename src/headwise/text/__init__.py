@@ -1,1 +1,3 @@
-"""Text to numbers and back: pieces of words, words, characters."""
+"""From text to token ids and back: sentencepiece, words, characters; boundaries, cleaning,
+detection.
+"""

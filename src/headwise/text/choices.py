@@ -1,4 +1,4 @@
-"""Which tokenizer a recipe may ask for, and how it is learnt from the two sides of a corpus."""
+"""The `text:` section of a recipe: which tokenizer, and how it is learnt from the corpus."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
@@ -11,13 +11,13 @@ import pydantic
 from headwise.errors import CheckpointError, SettingsError
 from headwise.randomness import numpy_generator
 from headwise.settings import Settings
-from headwise.text.characters import CharacterTokenizer, learn_characters
-from headwise.text.han import HanUnits, marker_of
-from headwise.text.pair import TokenizerPair, load_tokenizers
-from headwise.text.piece_training import Watch
-from headwise.text.pieces import PieceTokenizer, learn_pieces
+from headwise.text.character_tokenizer import CharacterTokenizer, learn_characters
+from headwise.text.chinese_words import HanUnits, marker_of
+from headwise.text.sentencepiece_tokenizer import PieceTokenizer, learn_pieces
+from headwise.text.sentencepiece_training import Watch
 from headwise.text.tokenizer import Tokenizer
-from headwise.text.words import WordTokenizer, learn_words
+from headwise.text.tokenizer_pair import TokenizerPair, load_tokenizers
+from headwise.text.word_tokenizer import WordTokenizer, learn_words
 
 __all__ = [
     "CharacterSettings",
@@ -32,48 +32,58 @@ __all__ = [
 
 Item = TypeVar("Item")
 _BLOCK = 8192
-_TOKENIZERS = {"sentencepiece": PieceTokenizer, "words": WordTokenizer, "characters": CharacterTokenizer}
+_TOKENIZERS = {
+    "sentencepiece": PieceTokenizer,
+    "words": WordTokenizer,
+    "characters": CharacterTokenizer,
+}
 
 
 class SentencePieceSettings(Settings):
-    """Pieces of words by sentencepiece: the usual choice."""
+    """Subword pieces by sentencepiece: the usual choice."""
 
     kind: Literal["sentencepiece"] = "sentencepiece"
     algorithm: Literal["bpe", "unigram"] = "bpe"
-    """Byte pair encoding, or the unigram language model."""
+    """Byte pair encoding (bpe) or the unigram language model."""
     size: int = pydantic.Field(default=8000, ge=8, le=1_000_000)
-    """Entries of the vocabulary, special ones and the 256 bytes included."""
+    """Entries of the vocabulary, with special tokens and the 256 bytes."""
     shared: bool = True
-    """One vocabulary learnt from both languages (embeddings may then be tied), or one for each."""
+    """One vocabulary for both languages (embeddings can then be tied), or one for each."""
     byte_fallback: bool = True
     """Characters outside the vocabulary become their UTF-8 bytes, so that no text is unknown."""
     coverage: float = pydantic.Field(default=0.9995, ge=0.98, le=1.0)
-    """Share of the text whose characters get entries of their own; the rest falls to bytes (0.9995 suits Chinese)."""
+    """Share of the text whose characters get entries of their own; the rest become bytes (0.9995
+    suits Chinese)."""
     normalization: Literal["identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"] = "identity"
-    """identity keeps the text exactly; the others change it for good (nfkc: full-width forms; _cf: lower case)."""
+    """identity keeps the text exactly; the others change it (nfkc: full-width forms; _cf: lower
+    case)."""
     sample: int = pydantic.Field(default=2_000_000, ge=1, le=20_000_000)
-    """At most so many lines of each side are held in memory for learning, drawn at random."""
+    """At most this many lines of each side are used for learning, drawn at random."""
     han: HanUnits | None = None
-    """What a piece of Chinese stays within: characters, or words of a list; null: it may reach over words."""
+    """Chinese pieces stay within characters, or within words of a list; null: they may cross words.
+    """
     words: str | None = None
-    """With han: words, the file that lists them, white space between; null: the words of the pocket corpus."""
+    """With han: words, the file that lists them, separated by white space; null: the words of the
+    pocket corpus."""
 
     @pydantic.model_validator(mode="after")
     def _check_words(self) -> "SentencePieceSettings":
         if self.words is not None and self.han != "words":
             raise SettingsError(
-                f"text.words is {self.words!r}, but only text.han=words uses a list; add that, or leave text.words out",
-                f"text.words 为 {self.words!r}，但只有 text.han=words 使用词表；请加上它，或去掉 text.words",
+                f"text.words is {self.words!r}, but only text.han=words uses a list; add that, or "
+                "leave text.words out",
+                f"text.words 为 {self.words!r}，但只有 text.han=words 使用词表；请加上它，或去掉 "
+                "text.words",
             )
         return self
 
 
 class WordSettings(Settings):
-    """Whole words cut at whitespace."""
+    """Whole words, split at whitespace."""
 
     kind: Literal["words"] = "words"
     size: int = pydantic.Field(default=30_000, ge=8, le=10_000_000)
-    """At most so many entries, the most frequent first."""
+    """At most this many entries, the most frequent first."""
     shared: bool = False
     min_count: int = pydantic.Field(default=1, ge=1)
     """Rarer words become unknown."""
@@ -85,21 +95,24 @@ class CharacterSettings(Settings):
 
     kind: Literal["characters"] = "characters"
     size: int = pydantic.Field(default=10_000, ge=8, le=1_200_000)
-    """At most so many entries, the most frequent first."""
+    """At most this many entries, the most frequent first."""
     shared: bool = True
     min_count: int = pydantic.Field(default=1, ge=1)
 
 
-TextSettings = Annotated[SentencePieceSettings | WordSettings | CharacterSettings, pydantic.Field(discriminator="kind")]
+TextSettings = Annotated[
+    SentencePieceSettings | WordSettings | CharacterSettings, pydantic.Field(discriminator="kind")
+]
 
 
 def load_fitting_tokenizers(directory: Path, settings: TextSettings) -> TokenizerPair:
-    """Saved tokenizers of the kind that the recipe beside them asks for."""
+    """Saved tokenizers; an error if they are not of the kind in the recipe."""
     pair = load_tokenizers(directory)
     for tokenizer in (pair.source, pair.target):
         if not isinstance(tokenizer, _TOKENIZERS[settings.kind]):
             raise CheckpointError(
-                f"does not hold a tokenizer of kind {settings.kind!r}, which the recipe asks for; use another copy of the model",
+                f"does not hold a tokenizer of kind {settings.kind!r}, which the recipe asks for; "
+                "use another copy of the model",
                 f"其中不是配方所要的 {settings.kind!r} 分词器；请使用模型的其他副本",
                 file=directory,
             )
@@ -114,20 +127,24 @@ def learn_tokenizers(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> TokenizerPair:
-    """Learn both sides' tokenizers; the same lines, settings and seed give the same result.
+    """Learn the tokenizers of both sides; the same lines, settings and seed give the same result.
 
-    `watch` is told the share that is done of learning sub-words, which may take long.
+    `watch` is called with the share of subword training that is done.
     """
     if settings.shared:
-        tokenizer = learn_tokenizer(settings, chain(source_lines, target_lines), seed=seed, watch=watch)
+        tokenizer = learn_tokenizer(
+            settings, chain(source_lines, target_lines), seed=seed, watch=watch
+        )
         return TokenizerPair(tokenizer, tokenizer, shared=True)
     first, second = (None, None) if watch is None else _halves(watch)
     source = learn_tokenizer(settings, source_lines, seed=seed, watch=first)
-    return TokenizerPair(source, learn_tokenizer(settings, target_lines, seed=seed, watch=second), shared=False)
+    return TokenizerPair(
+        source, learn_tokenizer(settings, target_lines, seed=seed, watch=second), shared=False
+    )
 
 
 def _halves(watch: Watch) -> tuple[Watch, Watch]:
-    """Two works, one after the other, told as one."""
+    """Progress callbacks for two tasks that are reported as one."""
     return lambda share: watch(share / 2), lambda share: watch(0.5 + share / 2)
 
 
@@ -148,13 +165,18 @@ def learn_tokenizer(
                 watch=watch,
             )
         case WordSettings():
-            return learn_words(lines, size=settings.size, min_count=settings.min_count, lowercase=settings.lowercase)
+            return learn_words(
+                lines,
+                size=settings.size,
+                min_count=settings.min_count,
+                lowercase=settings.lowercase,
+            )
         case CharacterSettings():
             return learn_characters(lines, size=settings.size, min_count=settings.min_count)
 
 
 def sample_evenly(items: Iterable[Item], limit: int, *, seed: int) -> list[Item]:
-    """At most `limit` items, each equally likely: bounded memory, one pass."""
+    """At most `limit` items of a stream, each equally likely, with bounded memory."""
     reservoir = Reservoir[Item](limit, seed=seed)
     remaining = iter(items)
     while block := list(islice(remaining, _BLOCK)):
@@ -163,9 +185,10 @@ def sample_evenly(items: Iterable[Item], limit: int, *, seed: int) -> list[Item]
 
 
 class Reservoir(Generic[Item]):
-    """An even sample of a stream of unknown length (Vitter 1985): item n takes a random place of n, if that is kept.
+    """A uniform sample of a stream of unknown length (reservoir sampling, Vitter 1985).
 
-    Random places are drawn a block at a time; how the stream is cut into blocks does not change the sample.
+    Item n replaces a random one of the first n positions, if that position is kept. Random
+    positions are drawn in blocks; the sample does not depend on how the stream is cut into blocks.
     """
 
     def __init__(self, limit: int, *, seed: int) -> None:

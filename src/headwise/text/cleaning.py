@@ -1,15 +1,16 @@
-"""Clean lines: what may enter a corpus or a tokenizer, decided in one pass over the characters.
+"""Clean lines: what may enter a corpus or a tokenizer.
 
-A line is clean when it can be stored as UTF-8 (no lone surrogates) and holds no control characters except the tab.
-`clean_line` drops what never carries meaning (a byte order mark, carriage returns, control characters); it works by
-a translation table, so its time is linear in the length whatever the text is.
+A line is clean if it can be stored as UTF-8 (no lone surrogates) and has no control characters
+except the tab. `clean_line` removes characters without meaning (byte order mark, carriage returns,
+control characters) with a translation table, in linear time for any text.
 
 Tested against: idempotence, linear time on attack strings, the Unicode category of every character.
 """
 
 import unicodedata
 
-# C0 and C1 controls except tab; U+FEFF (byte order mark); noncharacters are left alone, UTF-8 can hold them.
+# C0 and C1 controls except tab; U+FEFF (byte order mark); noncharacters are left alone, UTF-8 can
+# hold them.
 _DROPPED = {code: None for code in [*range(0x20), *range(0x7F, 0xA0), 0xFEFF] if code != 0x09}
 _CONTROL = frozenset(chr(code) for code in _DROPPED if code != 0xFEFF)
 
@@ -20,7 +21,9 @@ def has_control_characters(line: str) -> bool:
 
 
 def clean_line(line: str) -> str:
-    """The line without control characters, byte order marks and lone surrogates; spaces at both ends go too."""
+    """The line without control characters, byte order marks, lone surrogates, and spaces at both
+    ends.
+    """
     if not line.isprintable():
         line = line.translate(_DROPPED)
         if not line.isascii():
@@ -29,14 +32,14 @@ def clean_line(line: str) -> str:
 
 
 def is_clean(line: str) -> bool:
-    """Whether `clean_line` would leave the line as it is, spaces at the ends aside."""
+    """Whether `clean_line` would leave the line as it is, apart from spaces at the ends."""
     return line.isprintable() or line.strip() == clean_line(line)
 
 
 def letters_and_digits(line: str) -> str:
-    """Lower case, letters and digits only: what two spellings of one sentence have in common.
+    """Letters and digits in lower case: what two spellings of a sentence have in common.
 
-    Normalised by NFKC first, so that full-width letters and composed accents do not make sentences different.
+    The text is normalised by NFKC first, so that full-width letters and composed accents are equal.
     """
     folded = (line if line.isascii() else unicodedata.normalize("NFKC", line)).casefold()
     return "".join(filter(str.isalnum, folded))

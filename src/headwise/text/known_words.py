@@ -1,16 +1,18 @@
-"""Does a text look like what a model learned to read? The words of its training text answer.
+"""Whether a text resembles the training text of a translator, judged by its words.
 
-A model is kept with how often each word occurred in a sample of its training pairs, on either side. A text is unlike
-the source side in two cases:
+A model is saved with the word counts of a sample of its training pairs, for both sides. A text does
+not resemble the source side in two cases:
 
-    target_language   Σ log p_target(w) - Σ log p_source(w) > log 100, and the target side knows most of the words
-    unknown_words     the source side knows fewer than half of the words, and at least `MIN_UNKNOWN` words not: "OK" or "Thanks"
-                      is missing in many a small training text and says nothing about the language
+    target_language   Σ log p_target(w) - Σ log p_source(w) > log 100, and most of its words
+                      occurred on the target side
+    unknown_words     fewer than half of its words occurred on the source side, and at least
+                      `MIN_UNKNOWN` did not ("OK" is missing in many small training texts)
 
-with p(w) = (count(w) + 1/2) / (words + vocabulary/2), the naive Bayes classifier of two languages. A word is a run of
-letters, case folded; in scripts without spaces it is one character (`word_bounds.py`). Digits and punctuation are
-copied in any language and do not count. One half is where languages part: in 20,000 sentences of a language most words
-of another sentence of it have occurred, and of a sentence in another language few have (docs/experiments.md).
+with p(w) = (count(w) + 1/2) / (words + vocabulary/2), a naive Bayes classifier. A word is a run of
+letters in lower case; in scripts without spaces it is one character (`word_boundaries.py`). Digits
+and punctuation do not count. In 20,000 sentences of a language most words of another sentence of
+that language have occurred, and few of a sentence in another language
+(docs/experiments/translation.md).
 
 Tested against: hand-counted sentences, English and German sentences of the pocket corpus, damage.
 """
@@ -25,23 +27,23 @@ from typing import Any, Literal, Self
 
 from headwise.errors import CheckpointError
 from headwise.storage import read_json, write_json
-from headwise.text.word_bounds import UNSPACED
+from headwise.text.word_boundaries import UNSPACED
 
 FILE = "known_words.json"
 MAX_FILE_BYTES = 8 << 20
 MAX_WORDS = 20_000
-"""Of either side, the most frequent first."""
+"""Words kept of each side, the most frequent first."""
 ODDS = math.log(100)
 MIN_UNKNOWN = 3
 
 Reason = Literal["unknown_words", "target_language", "other_language"]
-"""The last is for models without counts: `tasks/input_warning.py`."""
+"""The last is for models without counts: `tasks/translation/input_warning.py`."""
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+")
 
 
 def find_words(text: str) -> list[str]:
-    """Runs of letters, and single letters of scripts without spaces; case is folded."""
+    """Runs of letters, and single letters of scripts without spaces, in lower case."""
     return [word for word in _WORD.findall(text.casefold()) if word.isalpha()]
 
 
@@ -51,7 +53,7 @@ class WordCounts:
 
     counts: Mapping[str, int]
     total: int
-    """Of all words, those without an entry included."""
+    """Of all words, also those without an entry."""
 
     @classmethod
     def of(cls, lines: Iterable[str]) -> Self:
@@ -60,12 +62,14 @@ class WordCounts:
         return cls(dict(kept), counts.total())
 
     def log_probability(self, word: str) -> float:
-        return math.log((self.counts.get(word, 0) + 0.5) / (self.total + 0.5 * (len(self.counts) + 1)))
+        return math.log(
+            (self.counts.get(word, 0) + 0.5) / (self.total + 0.5 * (len(self.counts) + 1))
+        )
 
 
 @dataclass(frozen=True)
 class Unlike:
-    """Why a text is unlike what a model learned to read."""
+    """Why a text does not resemble the training text."""
 
     reason: Reason
     num_unknown: int
@@ -83,15 +87,19 @@ class KnownWords:
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
         """Count the words of a sample of the training pairs."""
         kept = list(pairs)
-        return cls(WordCounts.of(source for source, _ in kept), WordCounts.of(target for _, target in kept))
+        return cls(
+            WordCounts.of(source for source, _ in kept), WordCounts.of(target for _, target in kept)
+        )
 
     def judge(self, text: str) -> Unlike | None:
-        """None for a text like the source side, and for one without words."""
+        """None if the text resembles the source side or has no words."""
         words = find_words(text)
         if not words or not self.source.counts:
             return None
         unknown = sum(word not in self.source.counts for word in words)
-        odds = sum(self.target.log_probability(word) - self.source.log_probability(word) for word in words)
+        odds = sum(
+            self.target.log_probability(word) - self.source.log_probability(word) for word in words
+        )
         foreign = sum(word in self.target.counts for word in words)
         if odds > ODDS and 2 * foreign > len(words):
             return Unlike("target_language", unknown, len(words))
@@ -100,15 +108,21 @@ class KnownWords:
 
     def save(self, directory: Path) -> None:
         sides = {"source": self.source, "target": self.target}
-        write_json(directory / FILE, {side: {"total": one.total, "counts": one.counts} for side, one in sides.items()})
+        write_json(
+            directory / FILE,
+            {side: {"total": one.total, "counts": one.counts} for side, one in sides.items()},
+        )
 
 
 def load_known_words(directory: Path) -> KnownWords | None:
-    """None where there are none, as in models written before there were any."""
+    """None if there are none, as in older models."""
     if not (directory / FILE).exists():
         return None
     data = read_json(directory / FILE, max_bytes=MAX_FILE_BYTES)
-    sides = [_read_counts(data.get(side) if isinstance(data, dict) else None) for side in ("source", "target")]
+    sides = [
+        _read_counts(data.get(side) if isinstance(data, dict) else None)
+        for side in ("source", "target")
+    ]
     if sides[0] is None or sides[1] is None:
         raise CheckpointError(
             "is damaged (counts of words are missing); use another copy of the model",
@@ -119,7 +133,13 @@ def load_known_words(directory: Path) -> KnownWords | None:
 
 
 def _read_counts(data: Any) -> WordCounts | None:
-    counts, total = (data.get("counts"), data.get("total")) if isinstance(data, dict) else (None, None)
+    counts, total = (
+        (data.get("counts"), data.get("total")) if isinstance(data, dict) else (None, None)
+    )
     if not isinstance(counts, dict) or not isinstance(total, int) or total < 0:
         return None
-    return WordCounts(counts, total) if all(isinstance(n, int) and n > 0 for n in counts.values()) else None
+    return (
+        WordCounts(counts, total)
+        if all(isinstance(n, int) and n > 0 for n in counts.values())
+        else None
+    )

@@ -1,15 +1,16 @@
-"""Which language is a text in? First by its script, then, among languages of one script, by its words and their letters.
+"""Language detection: by script, then, among languages of one script, by words and their letters.
 
-    script   kana: Japanese · hangul: Korean · Han without kana: Chinese · Latin: by its words · others: no answer
+    script   kana: Japanese · hangul: Korean · Han without kana: Chinese · Latin: by words
     words    p(word | language) = ½ · 1/V if the word is among the V words of the samples
-                                + ½ · Π p(letter | two letters before), interpolated as Witten & Bell (1991) do
-             p(word | other)    = Π p(letter | one letter before), over all samples: any language without samples
+                                + ½ · Π p(letter | two letters before), interpolated
+                                  (Witten & Bell 1991)
+             p(word | other)    = Π p(letter | one letter before), over all samples
 
-The confidence is the posterior probability with equal priors. The sum over words counts at `TEMPER` of its value, because
-letters are not independent of each other. A text without letters, and one that fits "other" best, has no language here:
-the detector says so and does not name the nearest. Short texts of a language that shares words with a sampled one
-(Dutch "het station is") are still taken for it. The caller hands in the samples.
-Tested with sentences on other subjects than the samples', with other languages, and against hand-worked probabilities.
+The confidence is the posterior probability with equal priors. The sum over words is multiplied by
+`TEMPER`, because letters are not independent. A text without letters, or one that fits "other"
+best, gets no language. Short texts of a language that shares words with a sampled one (Dutch "het
+station is") are still confused with it. The caller provides the samples. Tested with sentences on
+other subjects than the samples, with other languages, and against hand-computed probabilities.
 """
 
 import math
@@ -20,16 +21,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 MAX_CHARACTERS = 1_000
-"""Of a text at most so many are read: more would not change the answer."""
+"""At most this many characters of a text are read; more would not change the result."""
 TEMPER = 0.5
 ORDER, OTHER_ORDER = 3, 2
 KNOWN_SHARE = 0.5
-"""Of a text in a language so many words are expected to be among its samples."""
+"""The share of the words of a text that are expected among the samples."""
 NUM_LETTERS = 128
-"""Letters that are assumed to exist: one that was never seen has this share."""
+"""The assumed number of letters; one that was never seen has this share."""
 MAX_WORD = 40
 SCRIPTS: Mapping[str, str] = {"HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CJK": "zh"}
-"""The first word of a letter's Unicode name, and the language it speaks for."""
+"""The first word of the Unicode name of a letter, and the language it indicates."""
 LATIN = "LATIN"
 _GAPS = re.compile(r"[^\w]+|[\d_]+")
 
@@ -43,11 +44,14 @@ class Detected:
 
 
 class WordModel:
-    """The words of one language: those it has seen, and the spelling of those it has not."""
+    """The words of one language: those of the samples, and the spelling of others."""
 
-    def __init__(self, texts: Iterable[str], *, order: int = ORDER, knows_words: bool = True) -> None:
+    def __init__(
+        self, texts: Iterable[str], *, order: int = ORDER, knows_words: bool = True
+    ) -> None:
         self.order = order
-        # Each word once: how words are spelt distinguishes languages; how often a corpus says "dog" does not.
+        # Each word once: how words are spelt distinguishes languages; how often a corpus says "dog"
+        # does not.
         seen = {word for text in texts for word in _words(text)}
         self.words = seen if knows_words else set()
         self._counts: Counter[str] = Counter()
@@ -66,7 +70,9 @@ class WordModel:
         """Natural log-probability of a word with the space after it."""
         letters = f" {word} "
         spelling = math.fsum(
-            math.log(self.probability(letters[max(0, place - self.order + 1) : place], letters[place]))
+            math.log(
+                self.probability(letters[max(0, place - self.order + 1) : place], letters[place])
+            )
             for place in range(1, len(letters))
         )
         if not self.words:
@@ -75,14 +81,18 @@ class WordModel:
         return math.log(known + (1 - KNOWN_SHARE) * math.exp(spelling))
 
     def probability(self, before: str, letter: str) -> float:
-        """p(letter | letters before), interpolated with shorter histories down to a uniform choice."""
+        """p(letter | letters before), interpolated with shorter histories down to uniform."""
         shorter = self.probability(before[1:], letter) if before else 1.0 / NUM_LETTERS
         total, kinds = self._totals[before], self._kinds[before]
-        return (self._counts[before + letter] + kinds * shorter) / (total + kinds) if total else shorter
+        return (
+            (self._counts[before + letter] + kinds * shorter) / (total + kinds)
+            if total
+            else shorter
+        )
 
 
 class LanguageDetector:
-    """Languages with samples of their text; languages of other scripts need none."""
+    """Languages with samples of text; languages with a script of their own need none."""
 
     def __init__(self, samples: Mapping[str, Sequence[str]]) -> None:
         self._models = {language: WordModel(texts) for language, texts in samples.items()}
@@ -90,7 +100,7 @@ class LanguageDetector:
         self._other = WordModel(every, order=OTHER_ORDER, knows_words=False)
 
     def detect(self, text: str) -> list[Detected]:
-        """Languages from the most to the least probable; empty where the text tells nothing, or none of them fits."""
+        """Languages from the most to the least probable; empty if none fits."""
         text = text[:MAX_CHARACTERS]
         scripts = count_scripts(text)
         if not scripts:
@@ -104,14 +114,16 @@ class LanguageDetector:
         posteriors = self._weigh_words(text)
         if posteriors[None] == max(posteriors.values()):
             return []
-        found = [Detected(name, share * value) for name, value in posteriors.items() if name is not None]
+        found = [
+            Detected(name, share * value) for name, value in posteriors.items() if name is not None
+        ]
         return sorted(found, key=lambda one: -one.confidence)
 
     def probability_of(self, text: str, language: str) -> float | None:
-        """The probability that a text is in this language, and not in any other; None where that cannot be told.
+        """The probability that a text is in this language; None if unknown.
 
-        Of a language with a script of its own it is the share of the letters in that script: a Chinese text may name
-        many things in Latin letters. Han characters alone may be Japanese.
+        For a language with a script of its own it is the share of letters in that script: a Chinese
+        text may contain names in Latin letters. Han characters alone may be Japanese.
         """
         text = text[:MAX_CHARACTERS]
         scripts = count_scripts(text)
@@ -128,7 +140,9 @@ class LanguageDetector:
         """The posterior of each language with samples, and of any other (None)."""
         words = _words(text)
         totals: dict[str | None, float] = {None: TEMPER * sum(map(self._other.score, words))}
-        totals |= {name: TEMPER * sum(map(model.score, words)) for name, model in self._models.items()}
+        totals |= {
+            name: TEMPER * sum(map(model.score, words)) for name, model in self._models.items()
+        }
         highest = max(totals.values())
         weights = {name: math.exp(total - highest) for name, total in totals.items()}
         whole = sum(weights.values())
@@ -137,10 +151,17 @@ class LanguageDetector:
 
 def count_scripts(text: str) -> Counter[str]:
     """Letters by language (scripts of one language) or by script (LATIN, CYRILLIC …)."""
-    names = (unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in text if letter.isalpha())
+    names = (
+        unicodedata.name(letter, "").split(" ")[0].split("-")[0]
+        for letter in text
+        if letter.isalpha()
+    )
     return Counter(SCRIPTS.get(name, name) for name in names if name)
 
 
 def _words(text: str) -> list[str]:
-    """In small letters, without digits and punctuation, none longer than MAX_WORD."""
-    return [word[:MAX_WORD] for word in _GAPS.sub(" ", unicodedata.normalize("NFC", text).lower()).split()]
+    """In lower case, without digits and punctuation, none longer than MAX_WORD."""
+    return [
+        word[:MAX_WORD]
+        for word in _GAPS.sub(" ", unicodedata.normalize("NFC", text).lower()).split()
+    ]

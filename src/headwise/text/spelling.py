@@ -1,12 +1,13 @@
-"""The vocabulary as symbols: what each token adds to a text, in a form that an automaton can read for all tokens at once.
+"""The tokens of a vocabulary as symbols that an automaton reads for all tokens at once.
 
-A symbol is a byte of UTF-8 together with what its character is to words:
+A symbol is a byte of UTF-8 together with the role of its character in words:
 
-    byte + 256 · kind        kind 0: not a word character · 1: a word character · 2: not known
+    byte + 256 · kind        kind 0: not a word character · 1: a word character · 2: unknown
 
-A byte piece above 127 is a part of a character that is complete only with the pieces beside it, so its kind is not known.
-All white space but the space itself is one symbol, OTHER_SPACE. The escape before a digit (`tokenizer.py`) is one, ESCAPE_SYMBOL:
-which character it stands for is known after the next symbol, which may be another token's. Tested through the automata and against `decode` of every tokenizer.
+A byte piece above 127 is a part of a character, so its kind is unknown. All white space except the
+space itself is one symbol, OTHER_SPACE. The escape before a digit (`tokenizer.py`) is one symbol,
+ESCAPE_SYMBOL: the next symbol, possibly in another token, tells which character it stands for.
+Tested through the automata and against `decode` of every tokenizer.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.text.occurrence import is_space, is_word_character
+from headwise.text.phrase_matching import is_space, is_word_character
 from headwise.text.tokenizer import ESCAPE
 
 NO_WORD, WORD, NOT_KNOWN = 0, 1, 2
@@ -24,16 +25,16 @@ NUM_SYMBOLS = 3 * 256
 SPACE = 0x20
 OTHER_SPACE = SPACE + 256 * NOT_KNOWN
 ESCAPE_SYMBOL = 256 * NOT_KNOWN
-"""Byte 0 is in no phrase."""
+"""Byte 0 occurs in no phrase."""
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """The symbols of all tokens, one after the other."""
+    """The symbols of all tokens in one array."""
 
     symbols: NDArray[np.int16]
     first: NDArray[np.int64]
-    """Where each token begins in them; one number more than there are tokens."""
+    """Where the symbols of each token begin; one entry more than there are tokens."""
 
     @staticmethod
     def of(surfaces: Sequence[bytes]) -> "Spelling":

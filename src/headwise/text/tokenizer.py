@@ -1,10 +1,11 @@
-"""What a tokenizer is: text to numbers and back.
+"""What a tokenizer is, and the ids of special tokens, which are the same in every vocabulary.
 
-A tokenizer turns a line of text into ids below `size` and ids into text again; ids 0 to 3 mean the same in every
-vocabulary (padding, beginning, end, unknown), so models, losses and searches never ask a tokenizer for them.
-Tokenizers add no beginning or end themselves: what a sequence looks like is the affair of the data and the search.
+A tokenizer turns a line of text into ids below `size`, and ids into text. Ids 0 to 3 are padding,
+beginning of sentence, end of sentence and unknown in every vocabulary, so that models, losses and
+searches import them from here. Tokenizers do not add <s> or </s>: data and search do.
 
-Law (tests/text): where `reversible` is true, `decode(encode(line)) == line` for every clean line (`cleaning.py`).
+Law (tests/text): if `reversible` is true, `decode(encode(line)) == line` for every clean line
+(`cleaning.py`).
 """
 
 from collections.abc import Sequence
@@ -22,9 +23,9 @@ NUM_SPECIAL = 4
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 WORD_START = "▁"
 ESCAPE = "\uf8fe"
-"""Where the text itself holds WORD_START or this character, pieces write this one and a digit."""
+"""WORD_START or this character in the text itself is written as this character and a digit."""
 UNKNOWN_TEXT = "⁇"
-"""What an unknown token becomes in decoded text: visible, so that nobody takes a hole for a translation."""
+"""The text of an unknown token: a visible mark."""
 
 
 def escape(text: str) -> str:
@@ -35,11 +36,15 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    return text.replace(ESCAPE + "1", WORD_START).replace(ESCAPE + "0", ESCAPE) if ESCAPE in text else text
+    return (
+        text.replace(ESCAPE + "1", WORD_START).replace(ESCAPE + "0", ESCAPE)
+        if ESCAPE in text
+        else text
+    )
 
 
 class Tokenizer(Protocol):
-    """What data, tasks and pictures need of a tokenizer; `reversible` promises the law above."""
+    """What other modules need of a tokenizer; `reversible` promises the law above."""
 
     @property
     def size(self) -> int: ...
@@ -48,7 +53,7 @@ class Tokenizer(Protocol):
     def reversible(self) -> bool: ...
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a line, without beginning and end."""
+        """The ids of a line, without <s> and </s>."""
         ...
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -56,22 +61,23 @@ class Tokenizer(Protocol):
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; padding, beginning and end are dropped, unknown becomes a visible mark."""
+        """The text of ids; padding, <s> and </s> are dropped, unknown becomes a visible mark."""
         ...
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """One string per id for people and pictures; "▁" marks the start of a word."""
+        """One string per id, for display; "▁" marks the start of a word."""
         ...
 
     def surfaces(self) -> list[bytes]:
-        """What each id adds to a text, as UTF-8 bytes of its escaped form (`escape`): the escape and its digit may be in two ids.
+        """What each id adds to a text, as UTF-8 bytes of its escaped form (`escape`): the escape
+        and its digit may be in two ids.
 
         A text that begins with a space is decoded without it.
         """
         ...
 
     def __hash__(self) -> int:
-        """A tokenizer is the same as itself alone: what is made for it may be kept."""
+        """Tokenizers are compared by identity, so that results can be cached for them."""
         ...
 
     def save(self, directory: Path) -> None:
@@ -81,8 +87,8 @@ class Tokenizer(Protocol):
 
 @runtime_checkable
 class FlatTokenizer(Protocol):
-    """A tokenizer that can also write many lines into one array."""
+    """A tokenizer that can also encode many lines into one array."""
 
     def encode_flat(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of all lines in a row, and how many each line has."""
+        """The ids of all lines in one array, and the number of ids of each line."""
         ...

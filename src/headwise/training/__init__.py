@@ -1,1 +1,3 @@
-"""How a model learns: loss, schedule, optimiser, the loop around them, and a run that survives being killed."""
+"""How a model learns: losses, schedules, optimiser, the training loop, and runs that can be
+resumed.
+"""

@@ -1,11 +1,15 @@
-"""Two averages of the weights along the way; both are usually better than the last weights alone.
+"""Averages of the weights over training; they are usually better than the last weights alone.
 
-    mean of the last n snapshots        w̄ = (w₁ + … + wₙ) / n                       Vaswani et al. 2017, section 6.1
-    exponential moving average          e ← d e + (1 - d) w after every update       Polyak & Juditsky 1992
+    mean of the last n snapshots     w̄ = (w₁ + … + wₙ) / n                 Vaswani et al. 2017, 6.1
+    exponential moving average       e ← d e + (1 - d) w  (every update)    Polyak & Juditsky 1992
 
-The moving average starts at the first weights; so that it forgets them quickly, its decay grows: d = min(decay, (1 + t) / (10 + t)).
-Snapshots are weight-only directories, checksummed and published whole like checkpoints.
-Tested against the sums written out in float64.
+The moving average starts at the initial weights. To forget them quickly, its decay grows with the
+number t of updates:
+
+    d = min(decay, (1 + t) / (10 + t))
+
+Snapshots are directories with weights only, written and checksummed like checkpoints. Tested
+against the sums written out in float64.
 """
 
 import contextlib
@@ -17,7 +21,14 @@ import torch
 from torch import Tensor, nn
 
 from headwise.storage import publish_directory, remove_directory, verify_directory
-from headwise.weights import Weights, local_part, put_weights, read_tensors, weights_of, write_tensors
+from headwise.weights import (
+    Weights,
+    local_part,
+    put_weights,
+    read_tensors,
+    weights_of,
+    write_tensors,
+)
 
 KIND = "headwise.weights"
 FILE = "model.safetensors"
@@ -53,7 +64,10 @@ class SnapshotFolder:
 
 
 def average_snapshots(folder: SnapshotFolder, steps: Sequence[int]) -> dict[str, Tensor]:
-    """The mean over steps, summed in float64 one file at a time; integer buffers are those of the last step."""
+    """The mean of the weights at these steps, summed in float64 one file at a time.
+
+    Integer buffers are those of the last step.
+    """
     total: dict[str, Tensor] = {}
     last: dict[str, Tensor] = {}
     for step in steps:
@@ -62,7 +76,8 @@ def average_snapshots(folder: SnapshotFolder, steps: Sequence[int]) -> dict[str,
             if tensor.is_floating_point():
                 total[name] = total[name] + tensor.double() if name in total else tensor.double()
     return {
-        name: (total[name] / len(steps)).to(tensor.dtype) if name in total else tensor for name, tensor in last.items()
+        name: (total[name] / len(steps)).to(tensor.dtype) if name in total else tensor
+        for name, tensor in last.items()
     }
 
 
@@ -80,17 +95,19 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """After update number `step` (from 1)."""
+        """Include the weights after update number `step` (from 1)."""
         share = 1 - min(self.decay, (1 + step) / (10 + step))
         floating = [name for name, tensor in self.weights.items() if tensor.is_floating_point()]
-        ours, theirs = ([local_part(side[name]) for name in floating] for side in (self.weights, self.source))
+        ours, theirs = (
+            [local_part(side[name]) for name in floating] for side in (self.weights, self.source)
+        )
         torch._foreach_lerp_(ours, theirs, share)
         for name in self.weights.keys() - set(floating):
             self.weights[name].copy_(self.source[name])
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
-        """The module with averaged weights inside the block, its own again afterwards."""
+        """Inside the block, the module has the averaged weights; afterwards its own again."""
         own = copy_weights(self.source)
         put_weights(self.source, self.weights)
         try:

@@ -1,14 +1,15 @@
-"""A checkpoint: everything the next update depends on, in files that cannot run code and prove that they are whole.
+"""A checkpoint: everything the next update depends on, in files that contain no code.
 
     step-500/   model.safetensors      weights
                 optimizer.safetensors  Adam's moments and step counts, by parameter name
                 ema.safetensors        the moving average, if there is one
-                state.json             step, data cursor, best so far, counters, and what the run depends on
-                recipe.yaml            a copy of the run's
-                MANIFEST.json          size and SHA-256 of each of them
+                state.json             step, data cursor, best validation, counters, environment
+                recipe.yaml            a copy of the run's recipe
+                MANIFEST.json          size and SHA-256 of each file
 
-No random state is saved, because there is none: every step's randomness is made from (seed, step). The directory is written
-beside, flushed and published by one rename (storage.py). Tested by killing the process at random moments.
+No random state is saved, because there is none: the randomness of a step is a function of (seed,
+step). The directory is written under a temporary name, flushed and published by one rename
+(`storage/publishing.py`). Tested by killing the process at random moments.
 """
 
 import shutil
@@ -25,10 +26,10 @@ from torch import Tensor, nn
 from headwise.errors import CheckpointError, SettingsError
 from headwise.settings import Settings, check_settings
 from headwise.storage import publish_directory, read_json, verify_directory, write_json, write_text
+from headwise.training.early_stopping import Selection
 from headwise.training.environment import Environment
-from headwise.training.journal import DISK_FULL
-from headwise.training.selection import Selection
-from headwise.training.window import Window
+from headwise.training.log_file import DISK_FULL
+from headwise.training.log_window import FIELDS
 from headwise.weights import Weights, read_tensors, write_tensors
 
 KIND = "headwise.checkpoint"
@@ -40,15 +41,15 @@ class CheckpointState(Settings):
 
     step: int
     cursor: dict[str, int] | None
-    """Where the data stream goes on."""
+    """The position in the data from which training continues."""
     learning_rate: float
-    """Of the last update; for people, since the schedule is a function of the step."""
+    """Of the last update, for people who read the file; the schedule computes it from the step."""
     seconds: float
-    """Spent on the run so far, all sessions together."""
-    window: Annotated[list[float], Field(min_length=Window.NUM_ALL, max_length=Window.NUM_ALL)]
-    """Sums since the last line of the log."""
+    """Time spent on the run so far, in all sessions."""
+    window: Annotated[list[float], Field(min_length=len(FIELDS), max_length=len(FIELDS))]
+    """The numbers of log_window.LogWindow, in the order of its fields."""
     logged: int
-    """Step of the last line about training in the log; later ones will be written again."""
+    """Step of the last training line in the log; later lines will be written again."""
     selection: Selection
     """Best validation and patience."""
     compiled: bool
@@ -73,7 +74,10 @@ def count_bytes(weights: Weights) -> int:
 
 
 class DiskFullError(CheckpointError):
-    """There is no room for a checkpoint; the earlier ones are untouched. Nothing is damaged, hence not status 3."""
+    """There is no space for a checkpoint; earlier checkpoints are untouched.
+
+    Nothing is damaged, so the exit status is 1 and not 3.
+    """
 
     exit_status = 1
 
@@ -82,7 +86,10 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, *, recipe: str) -> None
     """Publish a checkpoint whole, or raise and leave nothing behind."""
     needed = sum(count_bytes(part) for part in checkpoint.tensors) + SPARE_BYTES
     path.parent.mkdir(parents=True, exist_ok=True)
-    with refusing_full_disk(path.parent, needed=needed), publish_directory(path, kind=KIND) as directory:
+    with (
+        refusing_full_disk(path.parent, needed=needed),
+        publish_directory(path, kind=KIND) as directory,
+    ):
         write_tensors(directory / "model.safetensors", checkpoint.weights)
         write_tensors(directory / "optimizer.safetensors", checkpoint.optimizer)
         if checkpoint.ema:
@@ -92,7 +99,10 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, *, recipe: str) -> None
 
 
 class refusing_full_disk:  # noqa: N801 - reads as a phrase: `with refusing_full_disk(...)`
-    """Turns "no space left", foreseen or met, into a DiskFullError that says how much to free and where."""
+    """Turn "no space left" into a DiskFullError that says how much to free and where.
+
+    The free space is checked on entry, and errors of the system inside the block are translated.
+    """
 
     def __init__(self, folder: Path, *, needed: int) -> None:
         self.folder, self.needed = folder, needed
@@ -110,8 +120,8 @@ class refusing_full_disk:  # noqa: N801 - reads as a phrase: `with refusing_full
     def _error(self) -> DiskFullError:
         free = shutil.disk_usage(self.folder).free
         return DiskFullError(
-            f"has {free >> 20:,} MiB free, {-(-self.needed >> 20):,} MiB are needed to save; earlier checkpoints are "
-            "untouched; free some space there (old runs, caches)",
+            f"has {free >> 20:,} MiB free, {-(-self.needed >> 20):,} MiB are needed to save; "
+            "earlier checkpoints are untouched; free some space there (old runs, caches)",
             f"剩余 {free >> 20:,} MiB，保存需要 {-(-self.needed >> 20):,} MiB；已有检查点不受影响；"
             "请在该处释放空间（旧的运行、缓存）",
             file=self.folder,
@@ -119,13 +129,18 @@ class refusing_full_disk:  # noqa: N801 - reads as a phrase: `with refusing_full
 
 
 def verify_checkpoint(path: Path) -> tuple[Mapping[str, Any], CheckpointState]:
-    """Compare every file with the manifest and read the state; a CheckpointError names the first bad file."""
+    """Compare every file with the manifest and read the state.
+
+    Raises a CheckpointError that names the first bad file.
+    """
     manifest = verify_directory(path, kind=KIND)
     for name in ("model.safetensors", "optimizer.safetensors", "state.json"):
         if name not in manifest["files"]:
             raise CheckpointError("is missing from the manifest", "不在清单中", file=path / name)
     try:
-        state = check_settings(CheckpointState, read_json(path / "state.json"), file=path / "state.json")
+        state = check_settings(
+            CheckpointState, read_json(path / "state.json"), file=path / "state.json"
+        )
     except SettingsError as error:
         raise CheckpointError(error.en, error.zh, file=path / "state.json") from error
     return manifest, state
@@ -138,7 +153,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
         state=state,
         weights=read_tensors(path / "model.safetensors"),
         optimizer=read_tensors(path / "optimizer.safetensors"),
-        ema=read_tensors(path / "ema.safetensors") if "ema.safetensors" in manifest["files"] else {},
+        ema=read_tensors(path / "ema.safetensors")
+        if "ema.safetensors" in manifest["files"]
+        else {},
     )
 
 
@@ -151,14 +168,16 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, module: nn.Module) -> di
     }
 
 
-def prepare_optimizer(optimizer: torch.optim.Optimizer, module: nn.Module, names: Container[str]) -> dict[str, Tensor]:
-    """Make room for a flattened state of these names, all zero; the tensors to be filled are returned."""
+def prepare_optimizer(
+    optimizer: torch.optim.Optimizer, module: nn.Module, names: Container[str]
+) -> dict[str, Tensor]:
+    """Create optimiser state (zeros) for these names and return the tensors to be filled."""
     grouped = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     named = {parameter: name for name, parameter in module.named_parameters()}
     expected: dict[str, Tensor] = {}
     for parameter in grouped:
         if f"step/{named[parameter]}" not in names:
-            continue  # it never had a gradient, so Adam has nothing to remember of it
+            continue  # it never had a gradient, so Adam has no state for it
         state = {
             "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
             "exp_avg": torch.zeros_like(parameter),

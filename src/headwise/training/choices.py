@@ -1,9 +1,11 @@
-"""The `training:` section of a recipe: every choice of how a model learns, with its default and its reason.
+"""The `training:` section of a recipe: how a model learns, with a default for every setting.
 
-Defaults are those of a small translation Transformer (Vaswani et al. 2017 where it says anything). Rates are per update, an
-update uses `batch_tokens` target tokens times `accumulation`, and everything counted in steps counts updates.
+The defaults are those of a small translation Transformer (Vaswani et al. 2017 where the paper gives
+a value). Learning rates are per update; an update uses `batch_tokens` · `accumulation` target
+tokens; everything counted in steps counts updates.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -20,34 +22,42 @@ Fraction = Annotated[float, Field(ge=0, lt=1)]
 
 
 class CrossEntropyObjective(Settings):
-    """Predict the next word (losses.py)."""
+    """Predict the next token (losses.py)."""
 
     kind: Literal["cross_entropy"] = "cross_entropy"
     label_smoothing: Fraction = 0.1
-    """Share of the probability spread evenly over the vocabulary; 0 trains plain maximum likelihood."""
+    """Share of the probability spread evenly over the vocabulary; 0: plain maximum likelihood."""
 
 
 class AdamWOptimizer(Settings):
-    """Adam with decoupled weight decay (Loshchilov & Hutter 2019); which weights decay is a table in optimizers.py."""
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019).
+
+    The table in optimizers.py says which weights decay.
+    """
 
     kind: Literal["adamw"] = "adamw"
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
-    """Memory of the mean and of the square of the gradient; 0.98 follows changes faster than Adam's usual 0.999."""
+    """Decay rates of the running means of the gradient and of its square; 0.98 follows changes
+    faster than the usual 0.999."""
     eps: Annotated[float, Field(gt=0, le=1)] = 1e-9
     weight_decay: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Shrinks weight matrices by this times the learning rate each step; not norms, biases or embeddings."""
+    """Each step shrinks weight matrices by this times the learning rate; norms, biases and
+    embeddings do not decay."""
 
 
 class InverseSqrtSchedule(Settings):
-    """Warm-up, then the peak times sqrt(warmup / step): needs no end, so a run can always go on."""
+    """Warm-up, then peak · sqrt(warmup / step).
+
+    It does not depend on the number of steps, so that a run can always be continued.
+    """
 
     kind: Literal["inverse_sqrt"] = "inverse_sqrt"
     peak: Rate = 1e-3
     """The highest learning rate, reached at the end of the warm-up."""
     warmup: Steps = 4000
-    """Steps of linear rise."""
+    """Steps over which the rate rises linearly."""
     initial: StartRate = 0.0
-    """Where the rise starts."""
+    """The rate at the start of the warm-up."""
 
 
 class NoamSchedule(Settings):
@@ -105,21 +115,28 @@ def learning_rate(schedule: ScheduleSettings, step: int, *, steps: int) -> float
         case NoamSchedule(factor=factor, dim=dim, warmup=warmup):
             return schedules.noam(step, factor=factor, dim=dim, warmup=warmup)
         case CosineSchedule(peak=peak, warmup=warmup, initial=initial, final=final):
-            return schedules.cosine(step, peak=peak, warmup=warmup, steps=steps, initial=initial, final=final)
+            return schedules.cosine(
+                step, peak=peak, warmup=warmup, steps=steps, initial=initial, final=final
+            )
         case LinearSchedule(peak=peak, warmup=warmup, initial=initial, final=final):
-            return schedules.linear(step, peak=peak, warmup=warmup, steps=steps, initial=initial, final=final)
+            return schedules.linear(
+                step, peak=peak, warmup=warmup, steps=steps, initial=initial, final=final
+            )
         case ConstantSchedule(peak=peak, warmup=warmup, initial=initial):
             return schedules.warm_up(step, peak=peak, warmup=warmup, initial=initial)
 
 
 class ReplicatedLayout(Settings):
-    """Every process holds the whole model and learns from its share of the rows."""
+    """Every process holds the whole model and learns from its share of the rows (data parallel)."""
 
     kind: Literal["replicated"] = "replicated"
 
 
 class ShardedLayout(Settings):
-    """Every process holds a part of each weight, of its gradient and of the optimiser's state (parallel.py)."""
+    """Every process holds a part of each weight, its gradient and its optimiser state.
+
+    See distributed_model.py.
+    """
 
     kind: Literal["sharded"] = "sharded"
 
@@ -131,14 +148,24 @@ class KeepSettings(Settings):
     """Which weights stay on disk."""
 
     best: str = "loss"
-    """The validation metric that says which weights are best and when patience runs out, e.g. `loss` or `bleu`.
-    Names with loss, likelihood, perplexity or error in them are better when lower, all others when higher."""
+    """The validation metric that says which weights are best and when patience runs out, e.g.
+    `loss` or `bleu`. Names with loss, likelihood, perplexity or error in them are better when
+    lower, all others when higher."""
     last: Annotated[int, Field(ge=2, le=100)] = 2
     """Checkpoints kept; at least two, because the newest is the one a crash may damage."""
 
+    def check_metric(self, measured: Sequence[str]) -> None:
+        """Raise unless `best` is one of the metrics that validation measures."""
+        if self.best not in measured:
+            raise SettingsError(
+                f"training.keep.best is {self.best!r}; validation measures {', '.join(measured)}: "
+                "choose one",
+                f"training.keep.best 为 {self.best!r}；验证只度量 {'、'.join(measured)}：请选其一",
+            )
+
 
 class AverageSettings(Settings):
-    """The mean of the last n snapshots of the weights: smoother than any one of them, for no cost in training."""
+    """The mean of the last n snapshots of the weights."""
 
     last: Annotated[int, Field(ge=2, le=100)] = 5
     """Snapshots averaged."""
@@ -153,51 +180,61 @@ class TrainingSettings(Settings):
     batch_tokens: Annotated[int, Field(ge=1, le=100_000_000)] = 8192
     """Target tokens of one batch, padding included: rows times row length."""
     accumulation: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """Batches whose gradients are summed before one update: a large batch in the memory of a small one. Several processes share
-    them, so that each holds no more rows at a time than one would."""
+    """Batches whose gradients are summed before one update: a large batch in the memory of a small
+    one. Several processes share these batches."""
     steps: Steps = 100_000
-    """Updates."""
+    """Number of updates."""
     optimizer: AdamWOptimizer = AdamWOptimizer()
     schedule: ScheduleSettings = InverseSqrtSchedule()
     freeze: tuple[str, ...] = ()
-    """Weights that do not learn: patterns of their names (`encoder.embedding.*`) or ranges of blocks (`layers 0-1`)."""
+    """Weights that are not trained: patterns of names (`encoder.embedding.*`) or ranges of blocks
+    (`layers 0-1`)."""
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """The learning rate of a layer is this times that of the one above it (embeddings lowest); 1: the same for all."""
+    """The learning rate of a layer is this times that of the layer above it (embeddings lowest); 1:
+    the same rate for all."""
     clip: Annotated[float, Field(gt=0)] | None = 1.0
-    """Largest norm of the gradient of the mean loss; longer ones are scaled down. null: no bound."""
+    """Largest norm of the gradient of the mean loss; larger ones are scaled down. null: no limit.
+    """
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Of products; weights, softmax and norms stay fp32. auto: bf16 where the hardware is fast at it."""
+    """Number format of matrix products; weights, softmax and norms stay fp32. auto: bf16 where the
+    hardware is fast at it."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """torch.compile for the whole loss. auto: on a GPU, where a compiler is installed and the run is long enough to pay for it."""
+    """Compile the loss with torch.compile. auto: on a GPU, if a compiler is installed and the run
+    is long enough to gain from it."""
     cuda_graphs: Literal["auto", "on", "off"] = "auto"
-    """Record an update once and replay it as one CUDA graph. auto: on a GPU, where it can be recorded."""
+    """Record an update once and replay it as one CUDA graph. auto: on a GPU, if it can be recorded.
+    """
     recompute: Literal["nothing", "blocks"] = "nothing"
-    """blocks: keep only the inputs of each block and compute the rest again in backward; the same numbers, less memory."""
+    """blocks: gradient checkpointing. Keep only the inputs of each block and recompute the rest in
+    the backward pass: the same numbers with less memory."""
     parallel: LayoutSettings = ReplicatedLayout()
-    """Where weights live when torchrun starts several processes; for one process it makes no difference."""
+    """How several processes (torchrun) hold the weights; no effect on a single process."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
-    """Decides dropout, and in tasks also data order and first weights."""
+    """Seed of dropout, data order and initial weights."""
     deterministic: bool = False
-    """Only kernels that give the same bits each time: two runs on one GPU are then equal, and slower."""
+    """Use only deterministic kernels: two runs on one GPU give the same bits, at lower speed."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: a GPU if there is one."""
     log_every: Steps = 50
-    """Steps between lines of log.jsonl; on a GPU numbers are read back only then."""
+    """Steps between lines of log.jsonl; on a GPU the loss is read back only then."""
     checkpoint_every: Steps = 1000
-    """Steps between checkpoints: the most work a crash can lose."""
+    """Steps between checkpoints: a crash loses at most this much work."""
     validate_every: Steps | None = 1000
     """Steps between validations; null: only at the end."""
     keep: KeepSettings = KeepSettings()
     average: AverageSettings | None = None
-    """Finish with the mean of the last snapshots."""
+    """Finish with the mean of the last snapshots of the weights."""
     ema: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Keep an exponential moving average of the weights with this decay, validate with it and finish with it."""
+    """Decay of an exponential moving average of the weights, which is used for validation and at
+    the end."""
     patience: PositiveInt | None = None
     """Stop after this many validations in a row without a better `keep.best`; null: never."""
     max_skipped: PositiveInt = 10
-    """Updates with a loss or gradient that is not finite are skipped; so many in a row end the training."""
+    """Updates whose loss or gradient is not finite are skipped; this many in a row end the
+    training."""
     time_limit: Annotated[float, Field(gt=0)] | None = None
-    """Stop after this many seconds of training, earlier sessions of the same run included; null: never."""
+    """Stop after this many seconds of training, earlier sessions of the same run included; null:
+    never."""
     tensorboard: bool = False
     """Also write TensorBoard events to the run directory (needs the extra `tensorboard`)."""
 
@@ -205,7 +242,8 @@ class TrainingSettings(Settings):
     def _one_kind_of_average(self) -> Self:
         if self.average is not None and self.ema is not None:
             raise SettingsError(
-                "`average` and `ema` both say which weights to finish with; set one of them to null",
+                "`average` and `ema` both say which weights to finish with; set one of them to "
+                "null",
                 "`average` 与 `ema` 都规定了最终使用的权重；请将其中一个设为 null",
             )
         return self

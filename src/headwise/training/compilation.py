@@ -1,11 +1,13 @@
 """torch.compile for the loss of one batch: shapes are static, so one graph serves the whole run.
 
-Compiling fuses what lies between matrix products and costs a minute; on a GPU the update, compiled or not, is also recorded
-once and replayed as one CUDA graph (capture.py), which removes the launch of every kernel.
-`auto` compiles on a GPU when a compiler is there and the run is long enough, and not on a CPU, where it was no faster (0.87 of the
-speed of plain code for a small model in bf16, after a minute of compiling: docs/experiments.md); whether it did is saved with the run, because compiled
-and plain code round differently and a resumed run must continue with the same one.
-Tested by making the compiler vanish, and by comparing compiled with plain losses.
+Compiling fuses the operations between matrix products and takes about a minute. On a GPU the
+update, compiled or not, is also recorded once and replayed as one CUDA graph (cuda_graph.py), which
+removes the launch cost of every kernel. `auto` compiles on a GPU if a compiler is installed and the
+run is long enough. It does not compile on a CPU, where it was no faster (0.87 of the uncompiled
+speed for a small model in bf16; docs/experiments).
+
+The decision is saved with the run: compiled and uncompiled code round differently, and a resumed
+run must use the same code. Tested by removing the compiler, and by comparing losses.
 """
 
 import importlib.util
@@ -40,7 +42,7 @@ class Compilation:
 
 
 def find_compiler(device: torch.device) -> str | None:
-    """Whatever torch.compile would generate code with on this device, or None."""
+    """The compiler that torch.compile would use on this device, or None."""
     if device.type == "cuda":
         return "triton" if importlib.util.find_spec("triton") is not None else None
     for name in (os.environ.get("CXX", ""), "g++", "clang++", "c++"):
@@ -56,9 +58,9 @@ def decide_compilation(
     recorded: Compilation | None = None,
     elsewhere: bool = False,
 ) -> Compilation:
-    """Decide from settings and machine alone, never from how much is left; a resumed run keeps its decision.
+    """Decide from settings and machine alone; a resumed run keeps its recorded decision.
 
-    `elsewhere`: for a plan of another machine, which is taken to have a compiler.
+    `elsewhere`: plan for another machine, which is assumed to have a compiler.
     """
     if recorded is not None and settings.compile == "auto" and not recorded.enabled:
         return recorded
@@ -69,10 +71,10 @@ def decide_compilation(
     compiler = "elsewhere" if elsewhere else find_compiler(device)
     if settings.compile == "on" and compiler is None:
         raise UsageError(
-            f"training.compile is on, but no compiler for {device.type} is installed (a C++ compiler on a CPU, triton on a "
-            "GPU); install one or use training.compile=off",
-            f"training.compile 为 on，但没有可用于 {device.type} 的编译器（CPU 需要 C++ 编译器，GPU 需要 triton）；"
-            "请安装，或使用 training.compile=off",
+            f"training.compile is on, but no compiler for {device.type} is installed (a C++ "
+            "compiler on a CPU, triton on a GPU); install one or use training.compile=off",
+            f"training.compile 为 on，但没有可用于 {device.type} 的编译器（CPU 需要 C++ 编译器，"
+            "GPU 需要 triton）；请安装，或使用 training.compile=off",
         )
     if settings.compile == "auto":
         if recorded is None and not pays(settings, device):
@@ -80,25 +82,31 @@ def decide_compilation(
         if compiler is None:
             logger.warning(
                 say(
-                    f"no compiler for {device.type} found: training runs uncompiled, which is slower but correct",
+                    f"no compiler for {device.type} found: training runs uncompiled, which is "
+                    "slower but correct",
                     f"没有找到 {device.type} 的编译器：训练将不编译运行，较慢但结果正确",
                 )
             )
             return plain
-    return recorded if recorded is not None and recorded.enabled else Compilation(enabled=True, cuda_graphs=graphs)
+    return (
+        recorded
+        if recorded is not None and recorded.enabled
+        else Compilation(enabled=True, cuda_graphs=graphs)
+    )
 
 
 def pays(settings: TrainingSettings, device: torch.device) -> bool:
-    """Whether compiling is won back: on a GPU, by a run that is long enough."""
+    """Whether compiling saves time: on a GPU, if the run is long enough."""
     enough = device.type == "cuda" and settings.steps >= MIN_CUDA_STEPS
     return enough and (settings.time_limit is None or settings.time_limit >= MIN_SECONDS)
 
 
 def compiler_options() -> dict[str, Any]:
-    """What torch's compiler is told beside its defaults.
+    """Options for torch's compiler.
 
-    By default it joins the two reductions of a norm's backward, over a token's numbers and over all tokens, in one kernel; two
-    kernels are three times as fast at these shapes (measured on an H200, docs/experiments.md).
+    By default it fuses the two reductions in the backward pass of a norm (over the features of a
+    token and over all tokens) into one kernel. Two kernels are three times as fast at these shapes
+    (measured on an H200; docs/experiments).
     """
     import torch._inductor.config as defaults
 
@@ -107,9 +115,17 @@ def compiler_options() -> dict[str, Any]:
 
 
 def compile_loss(
-    loss: LossFunction, decision: Compilation, *, insist: bool = True, failed: Callable[[], None] = lambda: None
+    loss: LossFunction,
+    decision: Compilation,
+    *,
+    insist: bool = True,
+    failed: Callable[[], None] = lambda: None,
 ) -> LossFunction:
-    """The same function, compiled if so decided; unless `insist`, a compiler that fails is said (`failed`) and done without."""
+    """The function compiled, if so decided.
+
+    If the compiler fails: an error if `insist`; else a warning, a call of `failed`, and the
+    function as it is.
+    """
     if not decision.enabled:
         return loss
     chosen = torch.compile(loss, dynamic=False, options=compiler_options())
@@ -126,7 +142,8 @@ def compile_loss(
             reason = str(error).partition("\n")[0]
             logger.warning(
                 say(
-                    f"torch.compile failed ({reason}): training runs uncompiled, which is slower but correct",
+                    f"torch.compile failed ({reason}): training runs uncompiled, which is slower "
+                    "but correct",
                     f"torch.compile 失败（{reason}）：训练将不编译运行，较慢但结果正确",
                 )
             )

@@ -1,11 +1,13 @@
-"""The same bits twice: kernels that add up in a fixed order, at the price of speed.
+"""Deterministic kernels: two runs give the same bits, at lower speed.
 
-A GPU adds numbers in whatever order its threads finish, and (a + b) + c is not a + (b + c) in floating point, so two runs of
-one recipe drift apart in the last bits. torch has a slower kernel with a fixed order for nearly every such operation and
-refuses the rest; cuBLAS needs a fixed workspace, and the compiler must not choose kernels by timing them.
-A CPU with a fixed number of threads gives the same bits without this.
+A GPU adds numbers in the order in which its threads finish, and (a + b) + c is not a + (b + c) in
+floating point, so two runs of one recipe differ in the last bits. For nearly every such operation
+torch has a slower kernel with a fixed order; the others raise an error. cuBLAS needs a fixed
+workspace, and the compiler must not choose kernels by timing them. A CPU with a fixed number of
+threads gives the same bits without this.
 
-Tested: two runs are bit-equal; what was set before is put back. On a GPU: tests/survival/test_determinism.py.
+Tested: two runs are bit-equal; previous settings are restored. On a GPU:
+tests/survival/test_determinism.py.
 """
 
 import contextlib
@@ -22,7 +24,7 @@ WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 @contextlib.contextmanager
 def repeatable(*, enabled: bool) -> Iterator[None]:
-    """Inside, every operation gives the same bits each time, or raises a UsageError that names it."""
+    """Inside the block, operations are deterministic; one that cannot be raises a UsageError."""
     if not enabled:
         yield
         return
@@ -30,8 +32,13 @@ def repeatable(*, enabled: bool) -> Iterator[None]:
 
     # Read by cuBLAS at its first product; whoever chose another fixed size keeps it.
     os.environ.setdefault(WORKSPACE, ":4096:8")
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    memory: Any = torch.utils.deterministic  # whose settings are properties that a type checker does not see
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    memory: Any = (
+        torch.utils.deterministic
+    )  # whose settings are properties that a type checker does not see
     benchmark = torch.backends.cudnn.benchmark
     filling = memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(mode=True)
@@ -45,8 +52,9 @@ def repeatable(*, enabled: bool) -> Iterator[None]:
             raise
         reason = str(error).partition(".")[0]
         raise UsageError(
-            f"training.deterministic is on, but torch has no such form of an operation of this model ({reason}); choose another "
-            "part in the recipe or set training.deterministic=false",
+            "training.deterministic is on, but torch has no such form of an operation of this "
+            f"model ({reason}); choose another part in the recipe or set "
+            "training.deterministic=false",
             f"training.deterministic 已打开，但 torch 没有此模型某个运算的确定性实现（{reason}）；"
             "请更换配方中的部件，或设 training.deterministic=false",
         ) from error

@@ -1,10 +1,11 @@
-"""Whether the disk can hold a run, asked before its first step: an hour of training must not end for want of room.
+"""Whether the disk can hold a run, checked before its first step.
 
     checkpoint = weights + 2 moments (+ moving average)
-    run        ≤ (kept + 1) checkpoints + best and averaged weights + the finished model, and its successor beside it
+    run        ≤ (kept + 1) checkpoints + best and averaged weights
+                 + the finished model and a new one beside it
 
-What the run has written already is counted as room, since the new takes its place.
-Tested against: the largest size a run ever had on a disk of just that size.
+Files that the run has already written count as available space, because new files replace them.
+Tested against: the largest size a run ever had, on a disk of exactly that size.
 """
 
 import math
@@ -23,13 +24,15 @@ FOLDERS = ("checkpoints", "best", "snapshots", "model")
 
 def count_checkpoint_bytes(module: nn.Module, settings: TrainingSettings) -> int:
     weights = count_bytes(weights_of(module))
-    moments = 2 * sum(one.numel() * one.element_size() for one in module.parameters() if one.requires_grad)
+    moments = 2 * sum(
+        one.numel() * one.element_size() for one in module.parameters() if one.requires_grad
+    )
     return weights + moments + (0 if settings.ema is None else weights)
 
 
 @dataclass(frozen=True)
 class RunRoom:
-    """The most a run takes while it trains, data and log aside."""
+    """The most space a run needs while it trains, without data and log."""
 
     num_checkpoints: int
     checkpoint: int
@@ -41,22 +44,29 @@ class RunRoom:
         return self.num_checkpoints * self.checkpoint + self.num_copies * self.weights + SPARE_BYTES
 
     def describe(self) -> tuple[str, str]:
-        """The sum, in both languages."""
+        """The parts and the sum, in English and Chinese."""
         checkpoints = f"{self.num_checkpoints} × {_tenths(self.checkpoint)}"
         weights, spare = f"{self.num_copies} × {_tenths(self.weights)}", _mebibytes(SPARE_BYTES)
         return (
-            f"checkpoints {checkpoints}, one of them while the next is written; best, averaged and final weights {weights}; {spare} to spare",
-            f"检查点 {checkpoints}（含写入下一个时的一份）；最佳、平均与最终权重 {weights}；余量 {spare}",
+            f"checkpoints {checkpoints}, one of them while the next is written; best, averaged "
+            f"and final weights {weights}; {spare} to spare",
+            f"检查点 {checkpoints}（含写入下一个时的一份）；最佳、平均与最终权重 {weights}；余量 "
+            f"{spare}",
         )
 
 
 def count_run_room(module: nn.Module, settings: TrainingSettings) -> RunRoom:
     weights, kept = count_bytes(weights_of(module)), settings.keep.last
     saves = min(kept + 1, math.ceil(settings.steps / settings.checkpoint_every) + 1)
-    copies = kept + 2 if settings.validate_every is not None else 1  # of the best weights, one for each checkpoint
+    copies = (
+        kept + 2 if settings.validate_every is not None else 1
+    )  # of the best weights, one for each checkpoint
     if settings.average is not None:
         between = math.ceil(settings.checkpoint_every / settings.average.every)
-        copies += min(settings.average.last + (kept + 1) * between, settings.steps // settings.average.every + 1)
+        copies += min(
+            settings.average.last + (kept + 1) * between,
+            settings.steps // settings.average.every + 1,
+        )
     return RunRoom(saves, count_checkpoint_bytes(module, settings), copies + 2, weights)
 
 
@@ -65,21 +75,32 @@ def count_run_bytes(module: nn.Module, settings: TrainingSettings) -> int:
 
 
 def check_room(run: Path, module: nn.Module, settings: TrainingSettings) -> None:
-    """Refuse to start what would fill the disk."""
+    """Raise if the run would fill the disk."""
     room = count_run_room(module, settings)
     needed = room.total
-    there = sum(file.stat().st_size for folder in FOLDERS for file in (run / folder).rglob("*") if file.is_file())
+    there = sum(
+        file.stat().st_size
+        for folder in FOLDERS
+        for file in (run / folder).rglob("*")
+        if file.is_file()
+    )
     free = shutil.disk_usage(run).free
     if free + there >= needed:
         return
     missing, parts = needed - there - free, room.describe()
-    written = (f", less {_mebibytes(there)} that are there", f"，减去已有的 {_mebibytes(there)}") if there else ("", "")
+    written = (
+        (f", less {_mebibytes(there)} that are there", f"，减去已有的 {_mebibytes(there)}")
+        if there
+        else ("", "")
+    )
     raise DiskFullError(
-        f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed - there)} more "
-        f"({parts[0]}{written[0]}); free {_mebibytes(missing)} there (old runs, caches) and go on "
-        "with --resume, give --run on another disk, or lower training.keep.last or training.average.last",
-        f"剩余 {free >> 20:,} MiB，本次运行最多还需 {_mebibytes(needed - there)}（{parts[1]}{written[1]}）；"
-        f"请在该处释放 {_mebibytes(missing)}（旧的运行、缓存）后用 --resume 继续，用 --run 换到别的磁盘，"
+        f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed - there)} "
+        f"more ({parts[0]}{written[0]}); free {_mebibytes(missing)} there (old runs, caches) and "
+        "go on with --resume, give --run on another disk, or lower training.keep.last or "
+        "training.average.last",
+        f"剩余 {free >> 20:,} MiB，本次运行最多还需 "
+        f"{_mebibytes(needed - there)}（{parts[1]}{written[1]}）；请在该处释放 "
+        f"{_mebibytes(missing)}（旧的运行、缓存）后用 --resume 继续，用 --run 换到别的磁盘，"
         "或减小 training.keep.last、training.average.last",
         file=run,
     )

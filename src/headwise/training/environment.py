@@ -1,9 +1,10 @@
-"""What a continuation depends on besides the recipe: the data, the number of processes, the machine and the build.
+"""What an exact continuation depends on besides the recipe: data, processes, machine and build.
 
-A checkpoint records them. Other data or another vocabulary would make a different training and is refused, with what differs
-and what does not. Another machine or build is allowed and said: PyTorch promises no equal bits across releases, devices or
-thread counts, but steps, data order, schedule and dropout's seeds are functions of the recipe and stay what they were. So is
-another number of processes: the batches are the same, only shared differently.
+A checkpoint records these. Other data or another vocabulary would be a different training; this is
+an error that says what differs. Another machine or build is allowed with a warning: PyTorch does
+not promise equal bits across releases, devices or thread counts, but steps, data order, schedule
+and dropout seeds are functions of the recipe and stay the same. Another number of processes is also
+allowed: the global batches are the same, only shared differently.
 
 Tested by changing each entry.
 """
@@ -20,7 +21,7 @@ from headwise.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-# Parts of a fingerprint ("train:3f2a… valid:none …") in words; a part not listed is called by its own name.
+# Names of the parts of a fingerprint ("train:3f2a… valid:none …") in messages.
 DATA_PARTS = {
     "train": ("training pairs", "训练句对"),
     "valid": ("validation pairs", "验证句对"),
@@ -33,19 +34,20 @@ class Environment(Settings):
     """What bit-exact continuation depends on besides the recipe."""
 
     fingerprint: str
-    """Of the training data and its order; if made of words `name:value`, a difference is told by name."""
+    """Of the training data and its order. If it consists of parts `name:value`, an error names the
+    parts that differ."""
     seed: int
     num_processes: int
     layout: str = ""
-    """Where weights lived while they learnt: `whole` in one process, `replicated` or `sharded`."""
+    """How the weights were held: `whole` in one process, `replicated` or `sharded`."""
     device: str
     num_threads: int
     torch_version: str
     machine: str
     precision: str = ""
-    """Of the products, `fp32` or `bf16`: what `training.precision: auto` came to. Empty in checkpoints that are older."""
+    """Number format of matrix products, `fp32` or `bf16`; empty in older checkpoints."""
     headwise_version: str = ""
-    """Empty in checkpoints that are older than this entry."""
+    """Empty in older checkpoints."""
 
     @classmethod
     def here(
@@ -74,12 +76,13 @@ class Environment(Settings):
 
 
 def compare_environments(before: Environment, now: Environment) -> None:
-    """Refuse other data or another seed; say what else may change the last bits."""
+    """Raise for other data or another seed; warn about what may change the last bits."""
     if before.fingerprint != now.fingerprint:
         raise _other_data(before.fingerprint, now.fingerprint)
     if before.seed != now.seed:
         raise UsageError(
-            f"training.seed is {now.seed}, this run began with {before.seed}; set it back or start a new run",
+            f"training.seed is {now.seed}, this run began with {before.seed}; set it back or "
+            "start a new run",
             f"training.seed 为 {now.seed}，本次运行开始时为 {before.seed}；请改回，或开始新的运行",
         )
     changed = {
@@ -91,22 +94,26 @@ def compare_environments(before: Environment, now: Environment) -> None:
         logger.warning(
             "%s",
             say(
-                f"going on with the work shared differently ({', '.join(shared)}): the batches, their order and the schedule are "
-                "the same, and so is dropout if both numbers of processes divide training.accumulation; sums are rounded "
-                "differently, so the weights will not be those of an uninterrupted run to the last bit",
+                f"going on with the work shared differently ({', '.join(shared)}): the batches, "
+                "their order and the schedule are the same, and so is dropout if both numbers of "
+                "processes divide training.accumulation; sums are rounded differently, so the "
+                "weights will not be those of an uninterrupted run to the last bit",
                 f"以不同的分工继续（{'，'.join(shared)}）：各批数据、其顺序与学习率计划都不变，"
-                "两个进程数都能整除 training.accumulation 时 dropout 也不变；求和的舍入不同，权重的末位将与未中断的运行不同",
+                "两个进程数都能整除 training.accumulation 时 dropout 也不变；求和的舍入不同，"
+                "权重的末位将与未中断的运行不同",
             ),
         )
     if changed:
         logger.warning(
             "%s",
             say(
-                f"going on with another machine or build ({', '.join(changed.values())}): the steps, the order of the data, the schedule "
-                "and the seeds of dropout are the same, but sums are rounded differently: the weights will not be those of an "
+                f"going on with another machine or build ({', '.join(changed.values())}): the "
+                "steps, the order of the data, the schedule and the seeds of dropout are the "
+                "same, but sums are rounded differently: the weights will not be those of an "
                 "uninterrupted run to the last bit",
-                f"在不同的机器或版本上继续（{'，'.join(changed.values())}）：步数、数据顺序、学习率计划与 dropout 种子都不变，"
-                "但求和的舍入不同：权重的末位将与未中断的运行不同",
+                f"在不同的机器或版本上继续（{'，'.join(changed.values())}）：步数、数据顺序、"
+                "学习率计划与 dropout 种子都不变，但求和的舍入不同："
+                "权重的末位将与未中断的运行不同",
             ),
         )
 
@@ -122,8 +129,11 @@ def _other_data(before: str, now: str) -> DataError:
     kept_zh = f"相同的有：{'、'.join(words[name][1] for name in same)}；" if same else ""
     return DataError(
         "the data is not what this run began with:\n"
-        + "\n".join(f"  {words[name][0]}: fingerprint {old[name]} → {new[name]}" for name in differing)
-        + f"\n{kept_en}going on would be another training: put the old data back, or start a new run in another directory",
+        + "\n".join(
+            f"  {words[name][0]}: fingerprint {old[name]} → {new[name]}" for name in differing
+        )
+        + f"\n{kept_en}going on would be another training: put the old data back, or start a "
+        "new run in another directory",
         "数据与本次运行开始时不同：\n"
         + "\n".join(f"  {words[name][1]}：指纹 {old[name]} → {new[name]}" for name in differing)
         + f"\n{kept_zh}继续下去将是另一次训练：请恢复原数据，或在别的目录开始新的运行",
@@ -132,4 +142,6 @@ def _other_data(before: str, now: str) -> DataError:
 
 def _parts(fingerprint: str) -> dict[str, str]:
     words = [word.partition(":") for word in fingerprint.split()]
-    return {name: value for name, colon, value in words} if all(colon for _, colon, _ in words) else {}
+    return (
+        {name: value for name, colon, value in words} if all(colon for _, colon, _ in words) else {}
+    )

@@ -1,6 +1,6 @@
-"""The weights a training ends with: what the recipe asked to average, else the best validated, else the last.
+"""The weights a training ends with: the average the recipe asks for, else the best, else the last.
 
-A snapshot that turns out damaged is named and passed over, because the training itself is whole.
+A damaged snapshot is skipped with a warning, because the training itself is intact.
 """
 
 import logging
@@ -29,7 +29,7 @@ def put_final_weights(
     best: SnapshotFolder,
     best_step: int | None,
 ) -> FinalWeights:
-    """Copy the weights worth keeping into the module and say which they were."""
+    """Copy the weights worth keeping into the module and return which ones they are."""
     own = weights_of(module)
     if moving is not None:
         put_weights(own, moving)
@@ -45,6 +45,9 @@ def put_final_weights(
     except CheckpointError as error:
         logger.warning(
             "%s",
-            say(f"{error.file}: {error.en}; the last weights are used", f"{error.file}：{error.zh}；改用最后的权重"),
+            say(
+                f"{error.file}: {error.en}; the last weights are used",
+                f"{error.file}：{error.zh}；改用最后的权重",
+            ),
         )
     return "last"

@@ -1,10 +1,11 @@
-"""Weights that stay as they are, and weights that learn more slowly the deeper they lie: two ways to keep what was learnt before.
+"""Frozen weights, and learning rates that fall with depth: two ways to preserve a pretrained model.
 
-    freeze        encoder.embedding.*   or   layers 0-1         by name, or by the number of a block; frozen = never touched
-    layer_decay   rate of a weight = rate · decay^(top - depth)  embeddings 0, block i: i + 1, what stands on top: top
+    freeze        encoder.embedding.*  or  layers 0-1     by name or number of a block; not trained
+    layer_decay   rate · decay^(top - depth)              depth: embeddings 0, block i: i + 1
 
-A frozen weight is not given to the optimiser at all, so that it stays the same to the last bit. Howard & Ruder 2018 (discriminative
-rates, gradual unfreezing); Yosinski et al. 2014 (how general the layers of a network are). Tested: frozen = bit-identical, rates = formula.
+A frozen weight is not given to the optimiser, so that it stays the same to the last bit. Papers:
+Howard & Ruder 2018 (discriminative learning rates, gradual unfreezing); Yosinski et al. 2014
+(transfer of layers). Tested: frozen weights are bit-identical; rates equal the formula.
 """
 
 import fnmatch
@@ -15,12 +16,17 @@ from torch import nn
 
 from headwise.errors import SettingsError
 
-_BLOCK = re.compile(r"(?:^|\.)(?:blocks|encoder|decoder|layers|ahead|back|forwards|backwards)\.(\d+)\.")
+_BLOCK = re.compile(
+    r"(?:^|\.)(?:blocks|encoder|decoder|layers|ahead|back|forwards|backwards)\.(\d+)\."
+)
 _RANGE = re.compile(r"layers (\d+)(?:-(\d+))?")
 
 
 def freeze(module: nn.Module, patterns: Sequence[str]) -> list[str]:
-    """Take the weights that match out of learning; their names. A pattern that matches nothing, or all, is refused."""
+    """Exclude the matching weights from training and return their names.
+
+    A pattern that matches nothing, or patterns that match everything, are an error.
+    """
     parameters = dict(module.named_parameters())
     frozen: set[str] = set()
     for pattern in patterns:
@@ -28,9 +34,10 @@ def freeze(module: nn.Module, patterns: Sequence[str]) -> list[str]:
         if not found:
             names = ", ".join(sorted({name.rpartition(".")[0] for name in parameters})[:12])
             raise SettingsError(
-                f"training.freeze: {pattern!r} matches no weight; write a pattern such as encoder.embedding.* or a range such as "
-                f"'layers 0-1'; there are {names} …",
-                f"training.freeze：{pattern!r} 不匹配任何权重；请写模式，例如 encoder.embedding.*，或范围，例如 'layers 0-1'；现有 {names} ……",
+                f"training.freeze: {pattern!r} matches no weight; write a pattern such as "
+                f"encoder.embedding.* or a range such as 'layers 0-1'; there are {names} …",
+                f"training.freeze：{pattern!r} 不匹配任何权重；请写模式，例如 "
+                f"encoder.embedding.*，或范围，例如 'layers 0-1'；现有 {names} ……",
             )
         frozen |= found
     if patterns and len(frozen) == len(parameters):
@@ -52,7 +59,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def rate_scales(module: nn.Module, decay: float) -> dict[str, float]:
-    """What the learning rate of each weight is multiplied with."""
+    """The factor of the learning rate for each weight."""
     names = [name for name, _ in module.named_parameters()]
     blocks = [int(found[1]) for name in names if (found := _BLOCK.search(name))]
     top = max(blocks, default=-1) + 2
@@ -62,4 +69,6 @@ def rate_scales(module: nn.Module, decay: float) -> dict[str, float]:
 def _depth(name: str, top: int) -> int:
     if block := _BLOCK.search(name):
         return int(block[1]) + 1
-    return 0 if any(part in name for part in ("embedding", "letters", "pairs", "characters")) else top
+    return (
+        0 if any(part in name for part in ("embedding", "letters", "pairs", "characters")) else top
+    )

@@ -1,10 +1,13 @@
-"""Hogwild: several threads learn from different pieces of a text into the same tables, without locks.
+"""Hogwild: several threads train the same embedding tables from different parts of a text,
+lock-free.
 
-When a piece touches few rows of a large table, two threads seldom meet on one; what is lost when they do is noise of the
-kind stochastic gradients have anyway (Niu, Recht, Ré & Wright 2011). Each thread takes the next piece when it is done with
-its last. One thread works in the caller's own, in order: then every bit of the result repeats.
+A part touches few rows of a large table, so two threads seldom write to the same row. When they do,
+the lost update is noise of the kind that stochastic gradients have anyway (Niu, Recht, Ré & Wright
+2011). Each thread takes the next part when it has finished its last. With one thread, parts are
+processed in order in the caller's thread, and every bit of the result repeats.
 
-Tested against: one thread = the plain loop; with several, every piece exactly once, and a failure reaches the caller.
+Tested against: one thread = the plain loop; with several, every part exactly once, and an error in
+a thread reaches the caller.
 """
 
 import contextlib
@@ -15,9 +18,17 @@ import torch
 
 
 def learn_pieces(
-    learn: Callable[[int, float], int], num_pieces: int, *, total: int, threads: int, watch: Callable[[int], None]
+    learn: Callable[[int, float], int],
+    num_pieces: int,
+    *,
+    total: int,
+    threads: int,
+    watch: Callable[[int], None],
 ) -> None:
-    """Call `learn(piece, progress)` for every piece; it returns how much it read. `watch` hears the sum, in this thread."""
+    """Call `learn(piece, progress)` for every piece; it returns how much it read.
+
+    `watch` is called with the sum, in this thread.
+    """
     pieces = iter(range(num_pieces))
     state, failures, done = threading.Condition(), list[BaseException](), 0
 
@@ -32,7 +43,9 @@ def learn_pieces(
                     return
                 size = learn(piece, progress)
                 with state:
-                    done += size  # who waits is not woken for it: it would want a core, and the interpreter
+                    # Do not notify the waiting thread here: it would take a core and the
+                    # interpreter lock.
+                    done += size
                 if threads == 1:
                     watch(done)
 
@@ -57,7 +70,9 @@ def learn_pieces(
                 with state:
                     state.wait(timeout=0.2)
                 watch(done)
-        except BaseException as error:  # the caller was interrupted: the crew stops after its pieces
+        except (
+            BaseException
+        ) as error:  # the caller was interrupted: threads stop after their pieces
             failures.append(error)
             raise
         finally:
@@ -70,7 +85,7 @@ def learn_pieces(
 
 @contextlib.contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """A product inside a thread is computed by that thread: the pieces are the parallelism."""
+    """Limit matrix products to one thread each: the pieces already run in parallel."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,13 +1,17 @@
-"""The training loop, from top to bottom: take batches, update, and at their times log, snapshot, validate and save.
+"""The training loop: take batches, update the weights; at their times log, snapshot, validate,
+save.
 
-    for step = 1, 2, …:   gradient of the mean loss, dropout seeded by (seed, step)  →  clip  →  AdamW at rate(step)
+    for step = 1, 2, …:
+        gradient of the mean loss, dropout seeded by (seed, step)  →  clip  →  AdamW at rate(step)
 
-Everything the next update depends on is in the checkpoint or follows from the step number, so a run that was killed and
-resumed ends with the same bits as one that was not. *When* things happen is decided here; *how* each is done has its own
-file: updates (one step), session (log, validation, saving), run_directory (what is on disk), selection, averaging, and
-processes (several of them, each with its share of every global batch).
+Everything the next update depends on is in the checkpoint or follows from the step number, so a run
+that was killed and resumed ends with the same bits as an undisturbed one. This file decides *when*
+things happen; *how* each is done has its own file: `updates` (one step), `session` (log,
+validation, saving), `run_directory` (what is on disk), `early_stopping`, `averaging`, and
+`process_group` (several processes, each with its share of every global batch).
 
-Tested by learning to copy, by resuming after kills and damage, and by comparing logs and weights with an undisturbed run.
+Tested by learning to copy, by resuming after kills and damage, and by comparing logs and weights
+with those of an undisturbed run.
 """
 
 import contextlib
@@ -19,10 +23,16 @@ from headwise.training.choices import TrainingSettings, learning_rate
 from headwise.training.determinism import repeatable
 from headwise.training.precision import choose_device
 from headwise.training.prefetching import Batches, Cursor, Prefetcher
-from headwise.training.processes import Alone, LostError, Processes, check_devices, noticing_loss
+from headwise.training.process_group import (
+    LostProcessError,
+    OneProcess,
+    Processes,
+    check_devices,
+    detecting_lost_processes,
+)
 from headwise.training.progress import ProgressCallback, Reason, TrainingResult
 from headwise.training.run_directory import RunDirectory
-from headwise.training.session import Evaluate, Session
+from headwise.training.session import Evaluate, Session, Setup
 from headwise.training.signals import StopRequest
 from headwise.training.updates import Trainable
 
@@ -37,47 +47,49 @@ def train(
     progress: ProgressCallback | None = None,
     processes: Processes | None = None,
 ) -> TrainingResult:
-    """Train until steps, patience, time or data run out; the module ends with the weights worth keeping.
+    """Train until steps, patience, time or data run out; the module ends with the best weights.
 
-    `evaluate(step)` measures the module: in evaluation mode, without gradients, with averaged weights if `ema` is set.
-    With a `run` that holds checkpoints, training goes on from the newest good one. A signal (signals.py) ends it with
-    TrainingStopped after saving. Of several processes only the first has a `run`, and only there `evaluate` is called; all
-    of them must be given one or none.
+    `evaluate(step)` measures the module: in evaluation mode, without gradients, with averaged
+    weights if `ema` is set. With a `run` that holds checkpoints, training goes on from the newest
+    good one. A signal (signals.py) ends training with TrainingStopped after saving. Of several
+    processes only the first has a `run`, and `evaluate` is called only there; either all processes
+    are given an `evaluate` or none.
     """
-    processes = processes or Alone()
+    processes = processes or OneProcess()
     device = choose_device(settings.device)
     check_devices(device)
     with contextlib.ExitStack() as stack:
-        # Dropout draws from torch's global generators; the caller's are given back as they were.
-        stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
+        # Dropout draws from torch's global generators; their state is given back to the caller.
+        stack.enter_context(
+            torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
+        )
         stack.enter_context(repeatable(enabled=settings.deterministic))
         stop = stack.enter_context(StopRequest())
-        session = stack.enter_context(
-            Session(
-                trainable,
-                settings,
-                run=run,
-                evaluate=evaluate,
-                progress=progress,
-                device=device,
-                stop=stop,
-                processes=processes,
-            )
+        setup = Setup(
+            trainable,
+            settings,
+            device,
+            stop,
+            processes,
+            fingerprint=batches.fingerprint,
+            run=run,
+            evaluate=evaluate,
+            progress=progress,
         )
-        session.restore(fingerprint=batches.fingerprint)
+        session = Session(setup, stack)
         source = stack.enter_context(Prefetcher(batches, session.cursor, device=device))
         try:
-            with noticing_loss():
+            with detecting_lost_processes():
                 return session.finish(run_steps(session, source, settings))
-        except LostError as error:
+        except LostProcessError as error:
             raise session.rescue() from error
 
 
 def run_steps(session: Session, source: Prefetcher, settings: TrainingSettings) -> Reason:
-    """Updates until there is a reason to stop, which is returned."""
+    """Update until there is a reason to stop, and return that reason."""
     if session.is_validation_due():
-        session.validate()  # a signal cut it short before the checkpoint we came from
-    # Several processes share the batches of an update: each has as few of them as its share of the rows fits in.
+        session.validate()  # a signal interrupted it before the checkpoint was written
+    # Several processes share the rows of an update; each takes them in as few batches as possible.
     num_batches = -(-settings.accumulation // session.processes.count)
     while (reason := session.reason_to_stop()) is None:
         taken = take_global_batch(source, num_batches)
@@ -102,7 +114,7 @@ def run_steps(session: Session, source: Prefetcher, settings: TrainingSettings) 
 
 
 def take_global_batch(source: Prefetcher, num_batches: int) -> tuple[list[Any], Cursor] | None:
-    """The batches of one update and the cursor after the last of them; None when the data has ended."""
+    """The batches of one update and the cursor after them; None when the data has ended."""
     batches = []
     cursor: Cursor = {}
     for _ in range(num_batches):

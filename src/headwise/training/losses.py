@@ -1,17 +1,20 @@
-"""Cross-entropy with label smoothing, straight from hidden states: the logits are never all in memory.
+"""Cross-entropy with label smoothing, computed from hidden states without storing all logits.
 
-With logits z = W h + b, a target y and V words, label smoothing ε asks for (1 - ε) of the probability on y and ε spread
-evenly, so that the model does not learn to be certain:
+With logits z = W h + b, a target y and a vocabulary of size V, label smoothing ε puts (1 - ε) of
+the probability on y and spreads ε evenly, so that the model does not become overconfident:
 
-    loss = (1 - ε) (log Σ exp z - z_y) + ε (log Σ exp z - mean z)        d loss / d z = softmax(z) - (1 - ε) onehot(y) - ε / V
+    loss         = (1 - ε) (log Σ exp z - z_y) + ε (log Σ exp z - mean z)
+    d loss / d z = softmax(z) - (1 - ε) onehot(y) - ε / V
 
-The logits of 25,000 tokens over 32,000 words fill 3 GB, though each token's are used once. So tokens are taken a chunk at a
-time: the chunk's logits, its loss and at once its gradients for h, W and b, after which the logits are dropped. Nothing is
-computed twice: backward only multiplies by the incoming scalar. Results are *sums* over tokens that are not padding; whoever
-knows the whole batch divides.
+The logits of 25,000 tokens over a vocabulary of 32,000 take 3 GB, although the logits of a token
+are used only once. Tokens are therefore processed in chunks: the logits of a chunk, its loss, and
+at once the gradients for h, W and b; then the logits are discarded. Nothing is computed twice: the
+backward pass only multiplies by the incoming scalar. Results are *sums* over tokens that are not
+padding; the caller divides by the number of tokens of the whole batch.
 
-Papers: Szegedy et al. 2016 (label smoothing); Hsu et al. 2024, "Liger Kernel" (gradients inside the forward pass).
-Tested against `F.cross_entropy` in float64, by gradcheck, and by watching the size of every tensor made.
+Papers: Szegedy et al. 2016 (label smoothing); Hsu et al. 2024, "Liger Kernel" (gradients in the
+forward pass). Tested against `F.cross_entropy` in float64, by gradcheck, and by recording the size
+of every tensor that is created.
 """
 
 from typing import Any, NamedTuple
@@ -22,24 +25,25 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-PAD = 0
+from headwise.text.tokenizer import PAD
 
-# Logits in one chunk. On a CPU they should stay in cache (2 M floats = 8 MB); a GPU wants large products.
+# Logits in one chunk. On a CPU they should stay in cache (2 M floats = 8 MB); a GPU wants large
+# products.
 CHUNK_LOGITS_CPU = 1 << 21
 CHUNK_LOGITS_CUDA = 1 << 25
 
 
 class LossSums(NamedTuple):
-    """What a batch contributes: sums, so that batches of different sizes add up to the right mean."""
+    """What a batch contributes, as sums, so that batches of different sizes combine correctly."""
 
     loss: Tensor
-    """What is minimised: smoothed cross-entropy summed over target tokens; carries the gradient."""
+    """The smoothed cross-entropy summed over target tokens; it carries the gradient."""
     negative_log_likelihood: Tensor
-    """Without smoothing, summed; `exp` of its mean is the perplexity. No gradient."""
+    """Without smoothing, summed; `exp` of its mean is the perplexity. It has no gradient."""
     num_tokens: Tensor
     """Target tokens that are not padding."""
     num_correct: Tensor | None = None
-    """Tokens whose most probable word is the target; None unless asked for."""
+    """Tokens whose most probable prediction is the target; None unless requested."""
 
 
 def cross_entropy(
@@ -52,9 +56,9 @@ def cross_entropy(
     count_correct: bool = False,
     chunk_size: int | None = None,
 ) -> LossSums:
-    """Loss sums of a batch of hidden states; tokens whose target is `pad` count for nothing.
+    """Loss sums of a batch of hidden states; tokens whose target is padding do not count.
 
-    Under autocast the products run in its dtype and each chunk's softmax in fp32.
+    Under autocast the products run in its dtype and the softmax of each chunk in fp32.
     """
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
@@ -62,14 +66,20 @@ def cross_entropy(
         chunk_size = choose_chunk_size(len(targets), len(weight), device=device)
     form = _Form(smoothing, count_correct, chunk_size, dtype)
     if torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad):
-        loss, negative_log_likelihood, num_correct = _CrossEntropy.apply(hidden, weight, bias, targets, form)
+        loss, negative_log_likelihood, num_correct = _CrossEntropy.apply(
+            hidden, weight, bias, targets, form
+        )
     else:
-        loss, negative_log_likelihood, num_correct = _run_chunks(hidden, weight, bias, targets, form)
-    return LossSums(loss, negative_log_likelihood, targets.ne(PAD).sum(), num_correct if count_correct else None)
+        loss, negative_log_likelihood, num_correct = _run_chunks(
+            hidden, weight, bias, targets, form
+        )
+    return LossSums(
+        loss, negative_log_likelihood, targets.ne(PAD).sum(), num_correct if count_correct else None
+    )
 
 
 def choose_chunk_size(num_tokens: int, num_words: int, *, device: str) -> int:
-    """Chunks of equal size, as few as the bound on logits allows, in multiples of 64 tokens."""
+    """As few chunks of equal size as the limit on logits allows, in multiples of 64 tokens."""
     bound = CHUNK_LOGITS_CUDA if device == "cuda" else CHUNK_LOGITS_CPU
     num_chunks = max(1, -(-num_tokens * num_words // bound))
     size = -(-num_tokens // num_chunks)
@@ -86,7 +96,9 @@ class _Form(NamedTuple):
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Computes the gradients in the forward pass, chunk by chunk, and keeps them instead of the logits."""
+    """Computes the gradients in the forward pass, chunk by chunk, and keeps them instead of the
+    logits.
+    """
 
     @staticmethod
     def forward(
@@ -115,7 +127,7 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 class _Gradients(NamedTuple):
-    """Filled while the chunks go by; the sums over tokens (weight, bias) in at least fp32."""
+    """Filled chunk by chunk; the sums over tokens (weight, bias) are at least fp32."""
 
     hidden: Tensor
     weight: Tensor
@@ -134,7 +146,9 @@ def _run_chunks(
     form: _Form,
     gradients: _Gradients | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Loss, negative log-likelihood and number correct, summed; `gradients` is filled when given."""
+    """Loss, negative log-likelihood and number correct, summed; `gradients` is filled when
+    given.
+    """
     loss, negative_log_likelihood = hidden.new_zeros(2, dtype=_sum_dtype(form.dtype)).unbind()
     num_correct = targets.new_zeros(())
     weight, bias = weight.to(form.dtype), None if bias is None else bias.to(form.dtype)
@@ -148,7 +162,9 @@ def _run_chunks(
         loss = loss - (1 - form.smoothing) * certain - form.smoothing * even
         negative_log_likelihood = negative_log_likelihood - certain
         if form.count_correct:
-            num_correct = num_correct + (scores.argmax(dim=-1, keepdim=True).eq(words) & counted).sum()
+            num_correct = (
+                num_correct + (scores.argmax(dim=-1, keepdim=True).eq(words) & counted).sum()
+            )
         if gradients is not None:
             slope = _slope(scores, words, form.smoothing).to(form.dtype)
             gradients.hidden[chunk] = torch.mm(slope, weight).mul_(counted)
@@ -159,11 +175,14 @@ def _run_chunks(
 
 
 def _slope(scores: Tensor, words: Tensor, smoothing: float) -> Tensor:
-    """d loss / d z from log-probabilities, which are not needed again."""
+    """d loss / d z, computed in place of the log-probabilities."""
     num_words = scores.shape[1]
     if scores.device.type == "cuda":
-        # A compiler joins this with the softmax into one kernel; a scatter would end it and store the whole table once more.
+        # A compiler joins this with the softmax into one kernel; a scatter would end it and store
+        # the whole table once more.
         wanted = torch.arange(num_words, device=scores.device) == words
-        return scores.exp() - torch.where(wanted, 1 - smoothing + smoothing / num_words, smoothing / num_words)
+        return scores.exp() - torch.where(
+            wanted, 1 - smoothing + smoothing / num_words, smoothing / num_words
+        )
     slope = scores.exp_().sub_(smoothing / num_words)
     return slope.scatter_add_(1, words, torch.full_like(words, smoothing - 1, dtype=slope.dtype))

@@ -1,16 +1,18 @@
-"""AdamW, which weights it shrinks, and the two safeguards around an update: clipping and the guard against NaN.
+"""AdamW, which weights decay, gradient clipping, and the guard against NaN.
 
-    m ← β₁ m + (1 - β₁) g      v ← β₂ v + (1 - β₂) g²      w ← w - rate · (m̂ / (√v̂ + ε) + decay · w)
+    m ← β₁ m + (1 - β₁) g      v ← β₂ v + (1 - β₂) g²
+    w ← w - rate · (m̂ / (√v̂ + ε) + decay · w)
 
-| parameter                                              | decays | why                                                  |
-|--------------------------------------------------------|--------|------------------------------------------------------|
-| matrices of linear maps, kernels of convolutions       | yes    | their size is a freedom the norms take away again     |
-| biases, gains of norms, any vector or scalar           | no     | shrinking a gain towards 0 shrinks the signal         |
-| embeddings (also when tied to the output) and positions | no     | a rare word's row would only ever shrink              |
+| parameter                                         | decays | why                             |
+|---------------------------------------------------|--------|---------------------------------|
+| matrices of linear maps, kernels of convolutions  | yes    | the norms undo their scale      |
+| biases, gains of norms, any vector or scalar      | no     | a smaller gain loses the signal |
+| embeddings (tied ones too) and positions          | no     | rows of rare words would vanish |
 
-The gradient of the *mean* loss is clipped to a norm (Pascanu et al. 2013). An update whose loss or gradient is not finite is
-skipped inside the fused kernel through `found_inf`, the switch that loss scaling uses, so that a GPU is never waited for.
-Papers: Kingma & Ba 2015; Loshchilov & Hutter 2019. Tested against the formula written out, and for every row of the table.
+The gradient of the *mean* loss is clipped to a norm (Pascanu et al. 2013). An update whose loss or
+gradient is not finite is skipped inside the fused kernel through `found_inf`, the switch that loss
+scaling uses, so that the host never waits for a GPU. Papers: Kingma & Ba 2015; Loshchilov & Hutter
+2019. Tested against the formula written out, and for every row of the table.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,7 +35,7 @@ def decays(name: str, parameter: Tensor, *, module: nn.Module | None = None) -> 
 
 
 def decaying_names(module: nn.Module) -> set[str]:
-    """Names of the parameters that decay; a tied weight decays only if it would under all its names."""
+    """Names of the parameters that decay; a tied weight decays only if all its names do."""
     spared: set[int] = set()
     for owner_name, owner in module.named_modules():
         for name, parameter in owner.named_parameters(recurse=False):
@@ -42,10 +44,19 @@ def decaying_names(module: nn.Module) -> set[str]:
     return {name for name, parameter in module.named_parameters() if id(parameter) not in spared}
 
 
-def build_optimizer(settings: AdamWOptimizer, module: nn.Module, *, layer_decay: float = 1.0) -> torch.optim.AdamW:
-    """AdamW over the parameters that learn, in two groups for each rate; always fused, because the NaN guard lives in that kernel."""
+def build_optimizer(
+    settings: AdamWOptimizer, module: nn.Module, *, layer_decay: float = 1.0
+) -> torch.optim.AdamW:
+    """AdamW over the trainable parameters, in two groups for each learning rate.
+
+    It is always fused, because the NaN guard needs that kernel.
+    """
     decaying = decaying_names(module)
-    learning = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+    learning = [
+        (name, parameter)
+        for name, parameter in module.named_parameters()
+        if parameter.requires_grad
+    ]
     scales = rate_scales(module, layer_decay)
     groups: list[dict[str, Any]] = []
     for scale in sorted({scales[name] for name, _ in learning}, reverse=True):
@@ -53,7 +64,8 @@ def build_optimizer(settings: AdamWOptimizer, module: nn.Module, *, layer_decay:
         for decays_here, decay in ((True, settings.weight_decay), (False, 0.0)):
             chosen = [parameter for name, parameter in here if (name in decaying) is decays_here]
             groups += [{"params": chosen, "weight_decay": decay, "scale": scale}] if chosen else []
-    # On a GPU the rate is a number in its memory, so that an update can be recorded once and replayed at any rate.
+    # On a GPU the rate is a number in its memory, so that an update can be recorded once and
+    # replayed at any rate.
     device = learning[0][1].device
     on_gpu = device.type == "cuda"
     for group in groups:
@@ -83,12 +95,16 @@ def measure_gradients(
     clip: float | None,
     add_up_norm: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The norm of the mean's gradient, and the number that gradients of the *sum* are to be divided by: mean and clipping in one.
+    """The norm of the gradient of the mean loss, and the divisor that turns gradients of the *sum*
+    into clipped gradients of the mean.
 
-    Both stay on the device, and no gradient is written: the optimiser's kernel divides as it reads. Where processes hold parts of
-    the gradients, `add_up_norm` makes the norm of the whole from that of the part.
+    Both stay on the device, and no gradient is written: the optimiser's kernel divides as it reads.
+    Where processes hold parts of the gradients, `add_up_norm` computes the norm of the whole from
+    the norm of the part.
     """
-    gradients = [local_part(parameter.grad) for parameter in parameters if parameter.grad is not None]
+    gradients = [
+        local_part(parameter.grad) for parameter in parameters if parameter.grad is not None
+    ]
     norm = torch.nn.utils.get_total_norm(gradients)
     norm = (norm if add_up_norm is None else add_up_norm(norm)) / divisor
     if clip is None:
@@ -97,7 +113,7 @@ def measure_gradients(
 
 
 def step_unless(optimizer: torch.optim.AdamW, *, skip: Tensor, divisor: Tensor) -> None:
-    """One update, or none at all (moments and step count included) where the scalar `skip` is true."""
+    """One update; nothing changes (moments and step count included) if `skip` is true."""
     # The two switches that loss scaling uses; `fused` kernels know them.
     optimizer.grad_scale = divisor.to(torch.float32).reshape(())  # type: ignore[attr-defined]
     optimizer.found_inf = skip.to(torch.float32).reshape(())  # type: ignore[attr-defined]

@@ -1,8 +1,9 @@
-"""Number formats: products in bf16 where the hardware multiplies it faster than fp32, everything delicate in fp32.
+"""Number formats: matrix products in bf16 where the hardware supports it, everything else in fp32.
 
-bf16 keeps fp32's range and an eighth of its digits, so no loss scaling is needed (fp16 would need it and is not offered).
-Weights, gradients, optimiser, softmax, norms and the loss stay fp32; autocast converts the operands of matrix products.
-Kalamkar et al. 2019. Tested by reading back the dtypes, and by the loss's tolerance tests.
+bf16 has the range of fp32 with 8 bits of precision, so no loss scaling is needed (fp16 would need
+it and is not offered). Weights, gradients, optimiser state, softmax, norms and the loss stay fp32;
+autocast converts the operands of matrix products. Paper: Kalamkar et al. 2019. Tested by reading
+back the dtypes, and by the tolerance tests of the loss.
 """
 
 import contextlib
@@ -28,7 +29,8 @@ def choose_device(setting: Device) -> torch.device:
         )
     if setting == "cuda" and not torch.cuda.is_available():
         raise UsageError(
-            "the device cuda was asked for, but PyTorch sees no GPU; install a CUDA build of torch or use cpu",
+            "the device cuda was asked for, but PyTorch sees no GPU; install a CUDA build of "
+            "torch or use cpu",
             "要求使用 cuda，但 PyTorch 找不到 GPU；请安装 CUDA 版 torch，或使用 cpu",
         )
     return torch.device("cuda" if setting != "cpu" and torch.cuda.is_available() else "cpu")
@@ -41,12 +43,12 @@ def choose_dtype(setting: Literal["auto", "fp32", "bf16"], device: torch.device)
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """As recipes call it."""
+    """The name of a dtype in recipes."""
     return "bf16" if dtype == torch.bfloat16 else "fp32"
 
 
 def is_bf16_fast(device: torch.device, *, cpu_information: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether the hardware itself multiplies bf16, so that it is not emulated by slower steps."""
+    """Whether the hardware has bf16 instructions, so that it is not emulated."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     try:

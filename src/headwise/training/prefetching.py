@@ -1,7 +1,8 @@
-"""The next batches are made while the present one is learnt from: a thread, a short queue, the same order as without.
+"""Prepare the next batches in a thread while the present one is trained on.
 
-The cursor travels with its batch, so what is saved is the position of the last batch that was *used*, not of the last one
-that was made. On a GPU batches wait in pinned memory, from which a copy runs beside the computation.
+The order is the same as without the thread. The cursor travels with its batch, so that a checkpoint
+stores the position of the last batch that was *used*, not of the last one that was prepared. For a
+GPU batches wait in pinned memory, from which a copy runs beside the computation.
 """
 
 import dataclasses
@@ -20,25 +21,35 @@ Cursor = Mapping[str, int]
 class Batches(Protocol):
     """Training data as one endless, resumable stream.
 
-    A batch is a tensor, or a frozen dataclass, tuple or dict of them. A cursor is a flat mapping of words to integers;
-    the entry `epoch`, if there, goes into the log. `fingerprint` changes when the data or its order does.
-    With several processes, each holds its own slice of every global batch and all see the same cursors.
+    A batch is a tensor, or a frozen dataclass, tuple or dict of tensors. A cursor is a flat mapping
+    of names to integers; its entry `epoch`, if present, is written to the log. `fingerprint`
+    changes when the data or its order does. With several processes, each gets its own share of
+    every global batch, and all see the same cursors.
     """
 
     @property
     def fingerprint(self) -> str: ...
 
     def stream(self, cursor: Cursor | None) -> Iterator[tuple[Any, Cursor]]:
-        """Batches after the cursor (None: from the beginning), each with the cursor that follows it."""
+        """Batches after the cursor (None: from the beginning), each with the cursor that follows
+        it.
+        """
         ...
 
 
 class Prefetcher:
-    """`take()` the next batch and cursor, or None when the stream has ended; errors of the stream appear there too."""
+    """`take()` returns the next batch and cursor, or None at the end of the stream.
 
-    def __init__(self, batches: Batches, cursor: Cursor | None, *, device: torch.device, depth: int = 4) -> None:
+    Errors of the stream are raised there too.
+    """
+
+    def __init__(
+        self, batches: Batches, cursor: Cursor | None, *, device: torch.device, depth: int = 4
+    ) -> None:
         self._batches, self._cursor, self._device = batches, cursor, device
-        self._queue: queue.Queue[tuple[Any, Cursor] | BaseException | None] = queue.Queue(maxsize=depth)
+        self._queue: queue.Queue[tuple[Any, Cursor] | BaseException | None] = queue.Queue(
+            maxsize=depth
+        )
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._produce, name="headwise-prefetch", daemon=True)
         self._ended = False
@@ -49,7 +60,10 @@ class Prefetcher:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._closed.set()
         self._thread.join(timeout=10)
@@ -72,7 +86,7 @@ class Prefetcher:
             if pin:
                 torch.cuda.set_device(
                     self._gpu
-                )  # a new thread would begin with the first one, which another process may own
+                )  # a new thread uses the first GPU, which may belong to another process
             for batch, cursor in self._batches.stream(self._cursor):
                 ready = map_tensors(batch, lambda tensor: tensor.pin_memory()) if pin else batch
                 if not self._put((ready, cursor)):

@@ -1,4 +1,6 @@
-"""What a training tells whoever watches: a small value handed to a callback, never printed here."""
+"""The progress of a training: a small value that is handed to a callback; nothing is printed
+here.
+"""
 
 import logging
 import time
@@ -8,8 +10,8 @@ from typing import Literal
 
 from headwise.language import say
 from headwise.training.choices import TrainingSettings
+from headwise.training.early_stopping import Best
 from headwise.training.final_weights import FinalWeights
-from headwise.training.selection import Best
 
 logger = logging.getLogger(__name__)
 
@@ -23,16 +25,16 @@ class Progress:
     step: int
     steps: int
     loss: float | None
-    """Mean smoothed loss a token, as last read from the device; None before the first reading."""
+    """Mean smoothed loss per target token, as last read from the device; None at first."""
     learning_rate: float
     tokens_per_second: float
-    """Target tokens, validations and saves not counted."""
+    """Target tokens per second of training, without the time of validations and saves."""
     seconds: float
-    """Since the run began, earlier sessions included."""
+    """Since the run began, with earlier sessions."""
     seconds_left: float | None
-    """Until the last step or the time limit, whichever comes first; None before it can be guessed."""
+    """Until the last step or the time limit, whichever is first; None if unknown."""
     metrics: Mapping[str, float] | None
-    """The last validation."""
+    """Of the last validation."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,9 @@ class TrainingResult:
     target_tokens: int
     seconds: float
     skipped: int
-    """Updates left out because a number was not finite."""
+    """Updates that were skipped because a number was not finite."""
     precision: str = ""
-    """Of the products: fp32 or bf16, whatever the recipe left open."""
+    """Number format of matrix products: fp32 or bf16."""
     compiled: bool = False
 
 
@@ -58,7 +60,7 @@ ProgressCallback = Callable[[Progress], None]
 
 
 class Clock:
-    """Time on the run, and time spent on updates alone."""
+    """Time since the run began, and time spent on updates alone."""
 
     def __init__(self, *, seconds_before: float) -> None:
         self._before = seconds_before
@@ -70,19 +72,21 @@ class Clock:
         return self._before + time.monotonic() - self._start
 
     def warn_if_over(self, time_limit: float | None) -> None:
-        """Said at the start: a limit that earlier sessions have used up leaves no time to learn."""
+        """Warn if earlier sessions have already used up the time limit."""
         if time_limit is not None and self._before >= time_limit:
             logger.warning(
                 "%s",
                 say(
-                    f"training.time_limit={time_limit:g} counts the time of earlier sessions too, which took {self._before:.1f} s: no step "
-                    "is taken; raise it to go on learning",
-                    f"training.time_limit={time_limit:g} 也计入此前的时间，已用 {self._before:.1f} 秒：不再训练；若要继续，请增大它",
+                    f"training.time_limit={time_limit:g} counts the time of earlier sessions too, "
+                    f"which took {self._before:.1f} s: no step is taken; raise it to go on "
+                    "learning",
+                    f"training.time_limit={time_limit:g} 也计入此前的时间，已用 "
+                    f"{self._before:.1f} 秒：不再训练；若要继续，请增大它",
                 ),
             )
 
     def pause(self, seconds: float) -> None:
-        """Do not count this much as time of updates."""
+        """Exclude this many seconds from the time of updates."""
         self._paused += seconds
 
     def window(self) -> float:
@@ -105,7 +109,7 @@ class Clock:
 
 
 class Reporter:
-    """Remembers the latest numbers and hands them to the callback, if there is one."""
+    """Stores the latest numbers and passes them to the callback, if there is one."""
 
     def __init__(self, callback: ProgressCallback | None, settings: TrainingSettings) -> None:
         self._callback, self._settings = callback, settings

@@ -1,13 +1,14 @@
-"""The directory of one training run, and the promise that goes with it: kill it any time, then resume bit-exactly.
+"""The directory of one training run; a run can be killed at any time and resumed bit-exactly.
 
-    recipe.yaml           every setting, resolved, sealed    log.jsonl      one line an interval
-    checkpoints/step-N/   the last two                       LATEST         the name of the newest, written last
-    best/step-N/          weights of the best validation     snapshots/     weights to be averaged
-    model/                the finished bundle                .lock          held by the one trainer at work
+    recipe.yaml           all settings, with a checksum      log.jsonl    one line an interval
+    checkpoints/step-N/   the last two                       LATEST       name of the newest
+    best/step-N/          weights of the best validation     snapshots/   weights to be averaged
+    model/                the finished bundle                .lock        held by the trainer
 
-On opening, half-written directories are removed and the lock is taken. On resuming, the checkpoint LATEST names is verified;
-if a file is bad it is named, the directory is put aside and the one before is taken. The log and snapshots are cut back to
-the resumed step. Tested with kills, bit flips, full disks and a second trainer.
+Opening a run removes half-written directories and takes the lock. Resuming verifies the checkpoint
+that LATEST names; if a file is damaged, the error names it, the directory is moved aside and the
+checkpoint before it is used. Log and snapshots are cut back to the resumed step. Tested with kills,
+bit flips, full disks and a second trainer.
 """
 
 import logging
@@ -21,18 +22,35 @@ from headwise.errors import CheckpointError, UsageError
 from headwise.language import say
 from headwise.storage import INCOMPLETE, RETIRED, remove_directory, remove_leftovers, write_text
 from headwise.training.averaging import SnapshotFolder
-from headwise.training.checkpoints import Checkpoint, read_checkpoint, refusing_full_disk, write_checkpoint
-from headwise.training.journal import Journal
-from headwise.training.remains import LATEST, damaged_latest, describe_remains, newest_named, require_checkpoints
+from headwise.training.checkpoints import (
+    Checkpoint,
+    read_checkpoint,
+    refusing_full_disk,
+    write_checkpoint,
+)
+from headwise.training.log_file import LogFile
+from headwise.training.orphaned_run import (
+    LATEST,
+    damaged_latest,
+    describe_remains,
+    newest_named,
+    require_checkpoints,
+)
 from headwise.training.run_lock import release_lock, take_lock
 from headwise.training.run_recipe import FILE as RECIPE
-from headwise.training.run_recipe import Complete, check_recipe, is_sealed, read_run_recipe, sealed_recipe
-from headwise.training.run_standing import saved_steps
+from headwise.training.run_recipe import (
+    Complete,
+    check_recipe,
+    is_sealed,
+    read_run_recipe,
+    sealed_recipe,
+)
+from headwise.training.run_status import saved_steps
 
 logger = logging.getLogger(__name__)
 
 PREPARED = "prepared.json"
-"""What prepared data describes itself in, under `data/`."""
+"""The file in `data/` that describes prepared data."""
 
 
 class RunDirectory:
@@ -40,17 +58,23 @@ class RunDirectory:
 
     def __init__(self, path: Path, *, recipe: str, resumed: bool, lock: int | None) -> None:
         self.path, self.resumed, self._recipe, self._lock = path, resumed, recipe, lock
-        self.journal = Journal(path / "log.jsonl")
+        self.log = LogFile(path / "log.jsonl")
         self.snapshots = SnapshotFolder(path / "snapshots")
         self.best = SnapshotFolder(path / "best")
 
     @classmethod
     def open(
-        cls, path: Path | str, *, recipe: Mapping[str, Any], resume: bool = False, complete: Complete | None = None
+        cls,
+        path: Path | str,
+        *,
+        recipe: Mapping[str, Any],
+        resume: bool = False,
+        complete: Complete | None = None,
     ) -> "RunDirectory":
-        """Start a run in an empty or new directory, or go on with the one that is there if `resume`.
+        """Start a run in an empty or new directory, or continue an existing one if `resume`.
 
-        A run that ended before it saved anything has nothing to go on with: any recipe may begin in its place.
+        A run that ended before it saved anything cannot be continued: any recipe may start in its
+        place.
         """
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
@@ -62,7 +86,8 @@ class RunDirectory:
             sealed = sealed_recipe(recipe)
             write_text(path / RECIPE, sealed)
         except BaseException:
-            # A directory that was refused, or not begun because of a signal, is left as it was found.
+            # A directory that was refused, or not begun because of a signal, is left as it was
+            # found.
             for name, was_there in ((".lock", had_lock), (RECIPE, held)):
                 if not was_there:
                     (path / name).unlink(missing_ok=True)
@@ -74,12 +99,15 @@ class RunDirectory:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
     def close(self) -> None:
-        self.journal.close()
+        self.log.close()
         release_lock(self._lock)
         self._lock = None
 
@@ -96,9 +124,9 @@ class RunDirectory:
         return saved_steps(self.path / "checkpoints")
 
     def save(self, checkpoint: Checkpoint, *, keep: int, average: int = 0) -> None:
-        """Publish a checkpoint, point to it, then let go of what no kept checkpoint needs."""
+        """Publish a checkpoint, point LATEST to it, then delete what no kept checkpoint needs."""
         step = checkpoint.state.step
-        self.journal.sync()
+        self.log.sync()
         if step not in self.steps():
             write_checkpoint(self.checkpoint(step), checkpoint, recipe=self._recipe)
         with refusing_full_disk(self.path, needed=0):
@@ -107,13 +135,17 @@ class RunDirectory:
             remove_directory(self.checkpoint(old))
         kept = self.steps()
         self.best.keep_only(needed_steps(self.best.steps(), checkpoints=kept, last=1))
-        self.snapshots.keep_only(needed_steps(self.snapshots.steps(), checkpoints=kept, last=average))
+        self.snapshots.keep_only(
+            needed_steps(self.snapshots.steps(), checkpoints=kept, last=average)
+        )
 
     def _point_to(self, step: int) -> None:
         write_text(self.path / LATEST, f"step-{step}\n")
 
     def load(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole, with log and snapshots cut back to it; None if there is none yet."""
+        """The newest intact checkpoint, with log and snapshots cut back to it; None if there is
+        none.
+        """
         candidates = sorted(self.steps(), reverse=True)
         latest = newest_named(self.path)
         if latest is not None and latest in candidates:
@@ -133,7 +165,9 @@ class RunDirectory:
             return None
         if (misled := damaged_latest(self.path)) is not None:
             step = found.state.step
-            logger.warning("%s", say(f"{misled}; going on from step {step}", f"{misled}；从第 {step} 步继续"))
+            logger.warning(
+                "%s", say(f"{misled}; going on from step {step}", f"{misled}；从第 {step} 步继续")
+            )
         state = found.state
         self._cut_back(state.step, logged=state.logged, validated=state.selection.step)
         if latest != state.step:
@@ -145,8 +179,12 @@ class RunDirectory:
             listed = problems.values()
             en, zh = describe_remains(self.path)
             raise CheckpointError(
-                "no checkpoint is usable:\n" + "\n".join(f"  - {one.file}: {one.en}" for one in listed) + f"\n{en}",
-                "没有可用的检查点：\n" + "\n".join(f"  - {one.file}：{one.zh}" for one in listed) + f"\n{zh}",
+                "no checkpoint is usable:\n"
+                + "\n".join(f"  - {one.file}: {one.en}" for one in listed)
+                + f"\n{en}",
+                "没有可用的检查点：\n"
+                + "\n".join(f"  - {one.file}：{one.zh}" for one in listed)
+                + f"\n{zh}",
                 file=self.path / "checkpoints",
             )
         if found is None:
@@ -158,7 +196,8 @@ class RunDirectory:
                 say(
                     f"{problem}; going on from step {step}"
                     + (f"; the damaged one is kept as {aside} and may be removed" if kept else ""),
-                    f"{problem}；从第 {step} 步继续" + (f"；损坏的检查点改名为 {aside}，可以删除" if kept else ""),
+                    f"{problem}；从第 {step} 步继续"
+                    + (f"；损坏的检查点改名为 {aside}，可以删除" if kept else ""),
                 )
             )
 
@@ -166,22 +205,25 @@ class RunDirectory:
         return self.checkpoint(step).with_suffix(".damaged")
 
     def _cut_back(self, step: int, *, logged: int, validated: int) -> None:
-        """Forget what came after `step`; a checkpoint from there is put aside, not deleted: it may be of use to a person."""
+        """Remove what came after `step`. A later checkpoint is moved aside, not deleted."""
         for later in (late for late in self.steps() if late > step):
             aside = self._aside(later)
             shutil.rmtree(aside, ignore_errors=True)
             self.checkpoint(later).rename(aside)
         self.best.keep_only(kept for kept in self.best.steps() if kept <= validated)
         self.snapshots.keep_only(kept for kept in self.snapshots.steps() if kept <= step)
-        self.journal.cut_back(logged=logged, validated=validated)
+        self.log.cut_back(logged=logged, validated=validated)
 
 
-def check_directory(path: Path, recipe: Mapping[str, Any], *, resume: bool, complete: Complete | None = None) -> None:
-    """Refuse what cannot be started or gone on with here, say what will be done; nothing is changed."""
+def check_directory(
+    path: Path, recipe: Mapping[str, Any], *, resume: bool, complete: Complete | None = None
+) -> None:
+    """Raise if a run cannot be started or continued here; nothing is changed."""
     held, begun = (path / RECIPE).exists(), has_learnt(path)
     if held and begun and not resume:
         raise UsageError(
-            f"{path} holds a run already; add --resume to go on with it, or choose another directory",
+            f"{path} holds a run already; add --resume to go on with it, or choose another "
+            "directory",
             f"{path} 中已有一次运行；加 --resume 继续，或换一个目录",
         )
     if held and resume:
@@ -190,7 +232,8 @@ def check_directory(path: Path, recipe: Mapping[str, Any], *, resume: bool, comp
         check_recipe(read_run_recipe(path / RECIPE, complete), recipe, file=path / RECIPE)
     elif held and not is_sealed(path / RECIPE):
         raise UsageError(
-            f"{path / RECIPE} was not written by a run and would be written over; choose a new or empty directory",
+            f"{path / RECIPE} was not written by a run and would be written over; choose a new or "
+            "empty directory",
             f"{path / RECIPE} 不是运行写下的文件，会被覆盖；请选择新的或空的目录",
         )
     elif held:
@@ -201,11 +244,17 @@ def check_directory(path: Path, recipe: Mapping[str, Any], *, resume: bool, comp
             f"{path} 中有不属于运行的文件；请选择新的或空的目录",
         )
     elif resume:
-        logger.warning("%s", say(f"nothing to resume in {path}: starting anew", f"{path} 中没有可继续的运行：重新开始"))
+        logger.warning(
+            "%s",
+            say(
+                f"nothing to resume in {path}: starting anew",
+                f"{path} 中没有可继续的运行：重新开始",
+            ),
+        )
 
 
 def _is_foreign(child: Path) -> bool:
-    """Whether it is nothing of ours; data may have been prepared for a run before it begins."""
+    """Whether the directory contains something else; data may be prepared before a run begins."""
     ours = (
         child.name == ".lock"
         or child.name.endswith(INCOMPLETE)
@@ -215,28 +264,39 @@ def _is_foreign(child: Path) -> bool:
 
 
 def has_learnt(path: Path) -> bool:
-    """Whether a run has left weights, whole or damaged; prepared data and a log can be made again."""
+    """Whether a run has left weights, intact or damaged; prepared data and logs can be made
+    again.
+    """
     folders = ("checkpoints", "best", "snapshots", "model")
-    return any(not child.name.endswith((INCOMPLETE, RETIRED)) for name in folders for child in (path / name).glob("*"))
+    return any(
+        not child.name.endswith((INCOMPLETE, RETIRED))
+        for name in folders
+        for child in (path / name).glob("*")
+    )
 
 
-def _say_begun_anew(path: Path, recipe: Mapping[str, Any], complete: Complete | None, *, resume: bool) -> None:
+def _say_begun_anew(
+    path: Path, recipe: Mapping[str, Any], complete: Complete | None, *, resume: bool
+) -> None:
     if resume and read_run_recipe(path / RECIPE, complete) == recipe:
         return
     logger.warning(
         "%s",
         say(
-            f"{path} holds a run that ended before anything was saved: it begins anew, with the recipe given now",
+            f"{path} holds a run that ended before anything was saved: it begins anew, with the "
+            "recipe given now",
             f"{path} 中的运行在保存任何内容之前就结束了：将以现在给出的配方重新开始",
         ),
     )
 
 
 def needed_steps(steps: Iterable[int], *, checkpoints: Iterable[int], last: int) -> set[int]:
-    """Of a folder's steps, the `last` ones up to each checkpoint, and all after the newest."""
+    """Of the steps in a folder, the `last` ones up to each checkpoint, and all after the newest."""
     ordered, checkpoints = sorted(steps), sorted(checkpoints)
     needed = {step for step in ordered if not checkpoints or step > checkpoints[-1]}
     for checkpoint in checkpoints:
         until = [step for step in ordered if step <= checkpoint]
-        needed.update(until[len(until) - last :] if last and len(until) > last else until if last else [])
+        needed.update(
+            until[len(until) - last :] if last and len(until) > last else until if last else []
+        )
     return needed

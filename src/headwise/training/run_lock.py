@@ -1,4 +1,4 @@
-"""The lock of a run directory: one trainer at a time, and everybody may ask whether there is one. Nothing here loads torch."""
+"""The lock of a run directory: one trainer at a time. This module does not import torch."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from headwise.errors import UsageError
 
 
 def take_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
-    """Hold `.lock` until released or the process dies; the system forgets a dead holder's lock by itself."""
+    """Hold `.lock` until it is released; the system releases the lock of a dead process."""
     try:
         import fcntl
     except ImportError:  # not a POSIX system: there is no such lock
@@ -19,14 +19,18 @@ def take_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
     except OSError as error:
         os.close(descriptor)
         raise UsageError(
-            f"another process is training in {path}; wait for it, stop it, or choose another directory",
+            f"another process is training in {path}; wait for it, stop it, or choose another "
+            "directory",
             f"另一个进程正在 {path} 中训练；请等待或停止它，或换一个目录",
         ) from error
     return descriptor
 
 
 def lock_is_held(path: Path) -> bool:
-    """Whether a trainer is at work in this directory; looking changes nothing, and is allowed on a read-only disk."""
+    """Whether a trainer is working in this directory; asking changes nothing.
+
+    It works on a read-only disk too.
+    """
     if not (path / ".lock").exists():
         return False
     try:

@@ -1,40 +1,54 @@
-"""What happens around the updates of one training: restoring, the log, validation, saving, and the final choice of weights.
+"""The state of one training and what happens around its updates: log, validation, saving, the end.
 
-A session begins with the newest good checkpoint (or nothing) and ends with the weights worth keeping in the module: the mean
-of the last snapshots or the moving average if the recipe asks for one, else those of the best validation, else the last.
+A session begins at the newest good checkpoint, or at step 0. At its end the module holds the
+weights worth keeping: the mean of the last snapshots or the moving average if the recipe asks for
+one, else the weights of the best validation, else the last ones (`final_weights.py`).
 
-Several processes each have a session and take the same steps in the same order. The first one has the run directory: it
-reads, measures and writes, and the others hear what came of it; nothing here asks which process it is, but `processes` does.
+With several processes each has a session, and all take the same steps in the same order. Only the
+first one has the run directory: it reads, measures and writes, and tells the others the result.
+Code here does not ask which process it is in; `processes` (`process_group.py`) does.
 """
 
 import contextlib
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 
 from headwise.errors import TrainingStopped
 from headwise.training.averaging import SnapshotFolder
+from headwise.training.checkpoint_restoring import restore_training
+from headwise.training.checkpoint_saving import (
+    collect_checkpoint,
+    explain_lost_process,
+    save_checkpoint,
+    store_weights,
+)
 from headwise.training.checkpoints import CheckpointState
 from headwise.training.choices import TrainingSettings
+from headwise.training.early_stopping import Selection
 from headwise.training.final_weights import FinalWeights, put_final_weights
+from headwise.training.gradient_checkpointing import recomputing_blocks
+from headwise.training.log_window import LogWindow
 from headwise.training.prefetching import Cursor
-from headwise.training.processes import LostError, Processes
-from headwise.training.progress import Clock, Phase, ProgressCallback, Reason, Reporter, TrainingResult
-from headwise.training.recomputation import recomputing_blocks
-from headwise.training.restoring import restore_training
+from headwise.training.process_group import LostProcessError, Processes
+from headwise.training.progress import (
+    Clock,
+    Phase,
+    ProgressCallback,
+    Reason,
+    Reporter,
+    TrainingResult,
+)
 from headwise.training.run_directory import RunDirectory
-from headwise.training.saving import collect_checkpoint, explain_loss, save_checkpoint, store_weights
-from headwise.training.selection import Selection
 from headwise.training.signals import Interrupted, StopRequest, name_signal
 from headwise.training.tensorboard import Board
 from headwise.training.updates import Trainable
-from headwise.training.warm_up import warn_of_endless_warmup
-from headwise.training.window import Window
+from headwise.training.warmup_check import warn_of_endless_warmup
 from headwise.weights import Weights, weights_of
 
 Evaluate = Callable[[int], Mapping[str, float]]
@@ -43,77 +57,74 @@ Evaluate = Callable[[int], Mapping[str, float]]
 TIMINGS = ("seconds", "tokens_per_second")
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What one training is made of; `fingerprint` names the data it reads."""
+
+    trainable: Trainable
+    settings: TrainingSettings
+    device: torch.device
+    stop: StopRequest
+    processes: Processes
+    fingerprint: str
+    run: RunDirectory | None = None
+    evaluate: Evaluate | None = None
+    progress: ProgressCallback | None = None
+
+
 class Session:
-    """Mutable state of a training in progress; `step` counts finished updates."""
+    """The state of a training in progress; `step` counts finished updates.
 
-    def __init__(
-        self,
-        trainable: Trainable,
-        settings: TrainingSettings,
-        *,
-        run: RunDirectory | None,
-        evaluate: Evaluate | None,
-        progress: ProgressCallback | None,
-        device: torch.device,
-        stop: StopRequest,
-        processes: Processes,
-    ) -> None:
-        self.settings, self.run, self.device, self.stop, self.processes = settings, run, device, stop, processes
-        self._trainable, self._evaluate = trainable, evaluate
-        self.step = 0
-        self.cursor: Cursor | None = None
-        self.learning_rate = 0.0
-        self.selection = Selection(metric=settings.keep.best)
-        self.logged = 0
-        self._reporter = Reporter(progress, settings)
-        self._stack = contextlib.ExitStack()
+    A new session begins at the newest good checkpoint of the run, or at step 0. What it opens is
+    closed by `stack`.
+    """
 
-    def __enter__(self) -> Self:
-        if self.run is not None:
-            self.best, self.snapshots = self.run.best, self.run.snapshots
-        else:
-            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="headwise-")))
-            self.best, self.snapshots = SnapshotFolder(folder / "best"), SnapshotFolder(folder / "snapshots")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
-
-    def restore(self, *, fingerprint: str) -> None:
-        """Begin, or go on where the newest good checkpoint ends."""
+    def __init__(self, setup: Setup, stack: contextlib.ExitStack) -> None:
+        self.settings, self.run, self.device = setup.settings, setup.run, setup.device
+        self.stop, self.processes = setup.stop, setup.processes
+        self._trainable, self._evaluate = setup.trainable, setup.evaluate
         self.saves = self.processes.ask_first(lambda: self.run is not None)
+        self.best, self.snapshots = _weight_folders(self.run, stack)
         if self.processes.is_first:
-            warn_of_endless_warmup(self._trainable.module, self.settings, num_processes=self.processes.count)
+            warn_of_endless_warmup(
+                self._trainable.module, self.settings, num_processes=self.processes.count
+            )
         restored = restore_training(
             self._trainable,
             self.settings,
             self.run,
             processes=self.processes,
             device=self.device,
-            fingerprint=fingerprint,
+            fingerprint=setup.fingerprint,
         )
         self.updater, self.environment = restored.updater, restored.environment
-        state = restored.state
-        if state is not None:
-            self.step, self.cursor, self.logged = state.step, state.cursor, state.logged
-            self.learning_rate, self.selection = state.learning_rate, state.selection
         if self.settings.recompute == "blocks":
-            self._stack.enter_context(recomputing_blocks(self.updater.learner.module))
-        self._counted_before = self.updater.read().target_tokens
+            stack.enter_context(recomputing_blocks(self.updater.learner.module))
+        state = restored.state
+        self.step = 0 if state is None else state.step
+        self.cursor: Cursor | None = None if state is None else state.cursor
+        self.learning_rate = 0.0 if state is None else state.learning_rate
+        self.logged = 0 if state is None else state.logged
+        self.selection = (
+            Selection(metric=self.settings.keep.best) if state is None else state.selection
+        )
+        self._counted_before = self.updater.sums.read().target_tokens
         self.clock = Clock(seconds_before=0.0 if state is None else state.seconds)
         self.clock.warn_if_over(self.settings.time_limit)
         self.board = None
         if self.settings.tensorboard and self.run is not None:
             self.board = Board(self.run.path / "tensorboard", step=self.step)
-            self._stack.callback(self.board.close)
+            stack.callback(self.board.close)
+        self._reporter = Reporter(setup.progress, self.settings)
         self.report("compiling" if self.updater.compilation.enabled else "training")
 
     def reason_to_stop(self) -> Reason | None:
         if self.step >= self.settings.steps:
             return "steps"
-        if self.settings.patience is not None and self.selection.num_without_improvement >= self.settings.patience:
+        if (
+            self.settings.patience is not None
+            and self.selection.num_without_improvement >= self.settings.patience
+        ):
             return "patience"
         limit = self.settings.time_limit
         if limit is not None and self.processes.greatest(self.clock.elapsed() >= limit):
@@ -123,25 +134,32 @@ class Session:
     def count_step(self, *, cursor: Cursor, learning_rate: float) -> None:
         self.step, self.cursor, self.learning_rate = self.step + 1, cursor, learning_rate
         self.clock.count_step()
-        if self.device.type == "cpu":  # reading costs nothing there; a GPU would have to be waited for
+        if self.device.type == "cpu":  # reading from a GPU would wait for its work in flight
             self._read()
 
-    def _read(self) -> Window:
-        window = self.updater.read()
+    def _read(self) -> LogWindow:
+        window = self.updater.sums.read()
         self._reporter.loss = window.mean_loss or self._reporter.loss
         # Tokens that an earlier session counted took none of this session's time.
-        self._reporter.tokens_per_second = (window.target_tokens - self._counted_before) / self.clock.window()
+        self._reporter.tokens_per_second = (
+            window.target_tokens - self._counted_before
+        ) / self.clock.window()
         window.check(step=self.step, max_skipped=self.settings.max_skipped)
         return window
 
     def log(self) -> None:
-        """One line about the updates since the last line."""
-        line = {"kind": "train", "step": self.step, "epoch": self._epoch(), "learning_rate": self.learning_rate}
+        """Write one line about the updates since the last line."""
+        line = {
+            "kind": "train",
+            "step": self.step,
+            "epoch": self._epoch(),
+            "learning_rate": self.learning_rate,
+        }
         line.update(self._read().entries())
         line["tokens_per_second"] = round(self._reporter.tokens_per_second, 1)
         self._write(line)
         self.logged = self.step
-        self.updater.start_window()
+        self.updater.sums.start_window()
         self.clock.start_window()
         self._counted_before = 0
 
@@ -151,7 +169,7 @@ class Session:
     def _write(self, line: Mapping[str, Any]) -> None:
         line = {**line, "seconds": round(self.clock.elapsed(), 3)}
         if self.run is not None:
-            self.run.journal.write(line)
+            self.run.log.write(line)
         if self.board is not None:
             self.board.write(line)
 
@@ -161,7 +179,10 @@ class Session:
         return due and self._evaluate is not None and self.selection.step != self.step
 
     def validate(self) -> None:
-        """Measure, remember the best weights, count patience; a signal cuts it short and resuming repeats it."""
+        """Measure, store the weights if they are the best so far, count patience.
+
+        A signal interrupts it; the resumed run validates again.
+        """
         average = self.updater.average
         weights = weights_of(self.updater.learner.module) if average is None else average.weights
         with self._paused("validating"):
@@ -189,7 +210,7 @@ class Session:
             self._trainable.module.train()
 
     def snapshot(self) -> None:
-        """Weights for the mean of the last n."""
+        """Store the weights for the mean of the last snapshots."""
         self._store(self.snapshots, weights_of(self.updater.learner.module))
 
     def _store(self, folder: SnapshotFolder, weights: Weights) -> None:
@@ -197,13 +218,15 @@ class Session:
         self.processes.ask_first(lambda: store_weights(folder, self.step, whole))
 
     def save(self, *, final: bool = False) -> None:
-        """Publish a checkpoint; without room for it, training goes on and only a final one is insisted on."""
+        """Publish a checkpoint. If the disk is full, only a final one is an error."""
         if not self.saves:
             return
         with self._paused("saving"):
             self._read()
             checkpoint = collect_checkpoint(self.updater, self._state())
-            self.processes.ask_first(lambda: save_checkpoint(self.run, checkpoint, self.settings, insist=final))
+            self.processes.ask_first(
+                lambda: save_checkpoint(self.run, checkpoint, self.settings, insist=final)
+            )
 
     def _state(self) -> CheckpointState:
         return CheckpointState(
@@ -211,7 +234,7 @@ class Session:
             cursor=None if self.cursor is None else dict(self.cursor),
             learning_rate=self.learning_rate,
             seconds=self.clock.elapsed(),
-            window=self.updater.sums.tolist(),
+            window=self.updater.sums.to_list(),
             logged=self.logged,
             selection=self.selection,
             compiled=self.updater.compilation.enabled,
@@ -220,7 +243,7 @@ class Session:
         )
 
     def stop_if_asked(self) -> None:
-        """After a signal to any process: save and leave."""
+        """If any process received a signal: save and raise TrainingStopped."""
         number = self.processes.greatest(self.stop.signal_number or 0)
         if number == 0:
             return
@@ -233,8 +256,8 @@ class Session:
         )
 
     def finish(self, reason: Reason) -> TrainingResult:
-        """Last line, last validation, last checkpoint; then the weights worth keeping go into the module."""
-        window = self.updater.read()
+        """Log, validate and save once more, then put the weights worth keeping into the module."""
+        window = self.updater.sums.read()
         if window.updates or window.skipped:
             self.log()
         if self._evaluate is not None and self.selection.step != self.step:
@@ -259,7 +282,9 @@ class Session:
     def _put_final_weights(self) -> FinalWeights:
         layout, average, module = self.updater.layout, self.settings.average, self._trainable.module
         last = layout.gather(weights_of(self.updater.learner.module))
-        moving = None if self.updater.average is None else layout.gather(self.updater.average.weights)
+        moving = (
+            None if self.updater.average is None else layout.gather(self.updater.average.weights)
+        )
         chosen = self.processes.ask_first(
             lambda: put_final_weights(
                 module,
@@ -275,13 +300,21 @@ class Session:
             self.processes.spread(tensor)
         return chosen
 
-    def rescue(self) -> LostError:
-        """Another process is gone: save the last finished update if all of it is here; the error to leave with."""
+    def rescue(self) -> LostProcessError:
+        """After another process was lost: save the last finished update if this process holds all
+        of it, and return the error to raise.
+        """
         if self.run is None:
-            return explain_loss(self.step, saved=None, known=False)
-        if self.updater.layout.is_whole and self.device.type == "cpu":  # a GPU may wait for the lost process for ever
-            save_checkpoint(self.run, collect_checkpoint(self.updater, self._state()), self.settings, insist=False)
-        return explain_loss(self.step, saved=max(self.run.steps(), default=None))
+            return explain_lost_process(self.step, saved=None, known=False)
+        # A GPU may wait for the lost process for ever.
+        if self.updater.layout.is_whole and self.device.type == "cpu":
+            save_checkpoint(
+                self.run,
+                collect_checkpoint(self.updater, self._state()),
+                self.settings,
+                insist=False,
+            )
+        return explain_lost_process(self.step, saved=max(self.run.steps(), default=None))
 
     @contextlib.contextmanager
     def _paused(self, phase: Phase) -> Iterator[None]:
@@ -294,3 +327,13 @@ class Session:
 
     def report(self, phase: Phase) -> None:
         self._reporter.report(phase, self.step, clock=self.clock, learning_rate=self.learning_rate)
+
+
+def _weight_folders(
+    run: RunDirectory | None, stack: contextlib.ExitStack
+) -> tuple[SnapshotFolder, SnapshotFolder]:
+    """Folders for the best weights and for snapshots: those of the run, or temporary ones."""
+    if run is not None:
+        return run.best, run.snapshots
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headwise-")))
+    return SnapshotFolder(folder / "best"), SnapshotFolder(folder / "snapshots")

@@ -1,12 +1,12 @@
-"""Stopping politely: the first signal asks the loop to finish its step and save, the second ends at once.
+"""Signals: the first one asks the loop to finish its step and save, the second ends at once.
 
-    SIGTERM   a scheduler or `kill`, before it is done by force
+    SIGTERM   a scheduler or `kill`, before SIGKILL
     SIGINT    Ctrl-C
-    SIGHUP    the terminal was closed or the connection to it was lost; under nohup it is ignored, and stays so
-    SIGUSR1   a batch system's warning that the time is nearly over (sbatch --signal=USR1@120)
+    SIGHUP    the terminal or its connection was closed (under nohup it stays ignored)
+    SIGUSR1   a batch system's warning that time is nearly over (sbatch --signal=USR1@120)
 
-All of them mean "keep what you have". Because every save is atomic, the impatient second signal is safe too. The exit status is
-128 + the signal's number either way: 143, 130, 129, 138.
+Every save is atomic, so that the second signal is safe too. The exit status is 128 plus the number
+of the signal in both cases: 143, 130, 129, 138.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from typing import Any, Self
 
 
 def name_signal(number: int) -> str:
-    """As a person calls it."""
+    """The usual name of a signal."""
     return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
 def stop_signals() -> list[signal.Signals]:
-    """The signals that end a training with a saved state, on this system."""
+    """The signals that save and end a training on this system."""
     asked = [signal.SIGTERM, signal.SIGINT]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         asked.append(signal.SIGHUP)
@@ -34,7 +34,7 @@ def stop_signals() -> list[signal.Signals]:
 
 
 class Interrupted(BaseException):
-    """Ends what may be left unfinished (a validation, which resuming repeats)."""
+    """Ends work that may stay unfinished (a validation, which a resumed run repeats)."""
 
 
 class StopRequest:
@@ -46,14 +46,18 @@ class StopRequest:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        # Python delivers signals to the main thread only; a loop elsewhere (a notebook's worker) goes without.
+        # Python delivers signals to the main thread only; a loop elsewhere (a notebook's worker)
+        # goes without.
         if threading.current_thread() is threading.main_thread():
             for number in stop_signals():
                 self._previous[number] = signal.signal(number, self._receive)
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
@@ -67,7 +71,7 @@ class StopRequest:
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Inside, a signal does not wait: it raises Interrupted."""
+        """Inside, a signal raises Interrupted at once."""
         self._interruptible = True
         try:
             yield

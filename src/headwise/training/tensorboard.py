@@ -1,4 +1,6 @@
-"""The same numbers as log.jsonl, for TensorBoard; only if asked for, because it is an extra to install."""
+"""The numbers of log.jsonl as TensorBoard events, if the recipe asks for them (an extra to
+install).
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,10 +17,10 @@ class Board:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise UsageError(
-                "training.tensorboard is true, but TensorBoard is not installed; pip install 'headwise[tensorboard]' "
-                "or set training.tensorboard=false",
-                "training.tensorboard 为 true，但未安装 TensorBoard；请 pip install 'headwise[tensorboard]'，"
-                "或设 training.tensorboard=false",
+                "training.tensorboard is true, but TensorBoard is not installed; pip install "
+                "'headwise[tensorboard]' or set training.tensorboard=false",
+                "training.tensorboard 为 true，但未安装 TensorBoard；请 pip install "
+                "'headwise[tensorboard]'，或设 training.tensorboard=false",
             ) from error
         # Events after the resumed step belong to work that was lost.
         self._writer = SummaryWriter(str(path), purge_step=step + 1)

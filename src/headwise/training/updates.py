@@ -1,10 +1,11 @@
-"""One update of the weights: loss and gradient of each batch, their mean over target tokens, clipped, guarded, applied.
+"""One update of the weights: loss and gradients of the batches, clipping, NaN guard, AdamW.
 
-    gradient = Σ over batches of ∂ loss sum / ∂ w, divided by the number of target tokens of all of them
+    gradient = (Σ over batches of ∂ loss sum / ∂ w) / (target tokens of all batches)
 
-so that `accumulation` batches give exactly the update of one large batch, and so do batches that several processes share.
-Nothing here waits for the device: the numbers of the log are summed there and read when a line is due.
-Tested: accumulation equals the large batch in float64; a step with NaN changes nothing; clipping against the formula.
+`accumulation` batches therefore give exactly the update of one large batch, and so do batches that
+several processes share. The host never waits for the device: the numbers of the log are summed
+there (log_window.py) and read when a line is due. Tested: accumulation equals the large batch in
+float64; a step with NaN changes nothing; clipping against the formula.
 """
 
 import contextlib
@@ -18,19 +19,24 @@ from torch import Tensor, nn
 
 from headwise.randomness import seed_from
 from headwise.training.averaging import MovingAverage
-from headwise.training.capture import CapturedUpdate
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation, compile_loss
+from headwise.training.cuda_graph import CapturedUpdate
+from headwise.training.log_window import DeviceSums
 from headwise.training.losses import LossSums
-from headwise.training.optimizers import build_optimizer, measure_gradients, set_learning_rate, step_unless
+from headwise.training.optimizers import (
+    build_optimizer,
+    measure_gradients,
+    set_learning_rate,
+    step_unless,
+)
 from headwise.training.precision import autocast, choose_dtype
-from headwise.training.processes import Alone, Processes
-from headwise.training.window import Window
+from headwise.training.process_group import OneProcess, Processes
 from headwise.weights import Weights, put_weights
 
 
 class Trainable(Protocol):
-    """What the loop can train: a module, and the loss of a batch as sums. Tasks implement it."""
+    """What the loop can train: a module and the loss sums of a batch. Tasks implement it."""
 
     @property
     def module(self) -> nn.Module: ...
@@ -40,55 +46,60 @@ class Trainable(Protocol):
 
 @runtime_checkable
 class Redrawn(Protocol):
-    """A part of a module with random numbers of its own that change as training goes on (Performer's features, say)."""
+    """A part of a module that draws new random numbers during training (Performer features)."""
 
     def before_step(self, step: int, *, key: str) -> None:
-        """Make them those of update `step`: a function of step and key alone, so that a resumed run has the same. Called
-        outside of the recorded graph; tensors are filled where they lie."""
+        """Draw the numbers of update `step`: a function of step and key alone, so that a resumed
+        run has the same ones. Called outside of a recorded graph; tensors are changed in place.
+        """
         ...
 
 
-class Layout(Protocol):
-    """Where the weights live while they learn; `parallel.py` has the forms for several processes."""
+class WeightLayout(Protocol):
+    """How the processes hold the weights during training; see `distributed_model.py`."""
 
     @property
     def learner(self) -> Trainable:
-        """What learns; its tensors may be parts of those of the whole model."""
+        """What is trained; its tensors may be shards of those of the whole model."""
         ...
 
     @property
     def is_whole(self) -> bool:
-        """Whether a process holds all weights, so that it could save them without the others."""
+        """Whether this process holds all weights, so that it could save them without the others."""
         ...
 
     @property
     def owns_gradients(self) -> bool:
-        """Whether gradients must be set to zero instead of being dropped after an update."""
+        """Whether gradients must be set to zero after an update instead of being dropped."""
         ...
 
     def backward(self, loss: Tensor, *, is_last: bool) -> None:
-        """Backward of one batch of an update; after the last one, gradients are those of all processes."""
+        """Backward pass of one batch; after the last one, gradients are those of all processes."""
         ...
 
     def add_up_norm(self, norm: Tensor) -> Tensor:
-        """The norm of the whole gradient from that of the part held here."""
+        """The norm of the whole gradient from the norm of the part held here."""
         ...
 
     def gather(self, weights: Weights) -> Weights:
-        """Whole tensors for the first process. All processes must ask."""
+        """Whole tensors for the first process. All processes must call this."""
         ...
 
     def showing(self, average: MovingAverage | None) -> contextlib.AbstractContextManager[None]:
-        """Inside, the first process has the whole model to measure, with averaged weights if there are any."""
+        """Inside, the first process has the whole model for validation, with averaged weights if
+        any.
+        """
         ...
 
     def put(self, target: Weights, source: Weights, *, file: Path | None) -> None:
-        """Copy the first process's whole tensors into everybody's tensors. All processes must take part."""
+        """Copy the whole tensors of the first process to all processes, which must all call
+        this.
+        """
         ...
 
 
 class WholeModel:
-    """The layout of one process: everything is here."""
+    """The layout of a single process."""
 
     is_whole = True
     owns_gradients = False
@@ -113,7 +124,7 @@ class WholeModel:
 
 
 class Updater:
-    """The optimiser, the moving average and the running sums around a trainable."""
+    """The optimiser, the moving average and the running sums of a trainable."""
 
     def __init__(
         self,
@@ -122,31 +133,43 @@ class Updater:
         *,
         device: torch.device,
         compilation: Compilation,
-        layout: Layout | None = None,
+        layout: WeightLayout | None = None,
         processes: Processes | None = None,
     ) -> None:
-        self.layout, self.processes = layout or WholeModel(trainable), processes or Alone()
+        self.layout, self.processes = layout or WholeModel(trainable), processes or OneProcess()
         self.learner = self.layout.learner
         self.settings, self.device = settings, device
-        self.optimizer = build_optimizer(settings.optimizer, self.learner.module, layer_decay=settings.layer_decay)
-        self.average = None if settings.ema is None else MovingAverage(self.learner.module, decay=settings.ema)
-        self.sums = torch.zeros(Window.NUM_ALL, dtype=torch.float64, device=device)
+        self.optimizer = build_optimizer(
+            settings.optimizer, self.learner.module, layer_decay=settings.layer_decay
+        )
+        self.average = (
+            None if settings.ema is None else MovingAverage(self.learner.module, decay=settings.ema)
+        )
+        self.sums = DeviceSums(device)
         self._dtype = choose_dtype(settings.precision, device)
         self.compilation = compilation
         insist = settings.compile == "on"
-        self._loss = compile_loss(self._plain_loss, compilation, insist=insist, failed=self._note_plain)
-        self._parameters = [parameter for parameter in self.learner.module.parameters() if parameter.requires_grad]
+        self._loss = compile_loss(
+            self._plain_loss, compilation, insist=insist, failed=self._note_plain
+        )
+        self._parameters = [
+            parameter for parameter in self.learner.module.parameters() if parameter.requires_grad
+        ]
         self._redrawn = [
-            (name, part) for name, part in self.learner.module.named_modules() if isinstance(part, Redrawn)
+            (name, part)
+            for name, part in self.learner.module.named_modules()
+            if isinstance(part, Redrawn)
         ]
         self._step = 0
         self._learn: Callable[[Sequence[Any]], None] = self._learn_from
         self._is_recorded = compilation.cuda_graphs
         if self._is_recorded:
-            self._learn = CapturedUpdate(self._learn_from, device, insist=settings.cuda_graphs == "on")
+            self._learn = CapturedUpdate(
+                self._learn_from, device, insist=settings.cuda_graphs == "on"
+            )
 
     def _note_plain(self) -> None:
-        """The compiler failed: what is saved says how updates were really made, so that a resumed run does the same."""
+        """The compiler failed: record that updates are uncompiled, so that a resumed run is too."""
         self.compilation = replace(self.compilation, enabled=False)
 
     def _plain_loss(self, batch: Any) -> LossSums:
@@ -154,7 +177,10 @@ class Updater:
             return self.learner.loss(batch)
 
     def update(self, batches: Sequence[Any], *, step: int, learning_rate: float) -> None:
-        """Learn from batches that (with those of the other processes) make one global batch; `step` counts from 1."""
+        """Train on batches that, with those of the other processes, form one global batch.
+
+        `step` counts from 1.
+        """
         set_learning_rate(self.optimizer, learning_rate)
         self._step = step
         for name, part in self._redrawn:
@@ -165,42 +191,28 @@ class Updater:
             self.average.update(step)
 
     def _seed(self, number: int) -> None:
-        """Dropout belongs to a batch of the global batch: whoever takes it, it draws the same."""
+        """Seed dropout by the batch's number in the global batch: the same in every process."""
         torch.manual_seed(seed_from(self.settings.seed, "step", self._step, number))
 
     def _learn_from(self, batches: Sequence[Any]) -> None:
-        """The update as operations on tensors alone, all on the device: what a CUDA graph can record."""
+        """The update as operations on device tensors only, which a CUDA graph can record."""
         sums = torch.zeros(3, dtype=torch.float64, device=self.device)
         for number, batch in enumerate(batches):
             if number and not self._is_recorded:  # a recorded update has one seed
                 self._seed(self.processes.number * len(batches) + number)
             part = self._loss(batch)
             self.layout.backward(part.loss, is_last=number == len(batches) - 1)
-            sums += torch.stack([total.detach().double() for total in part[:3]])
+            totals = (part.loss, part.negative_log_likelihood, part.num_tokens)
+            sums += torch.stack([total.detach().double() for total in totals])
         self.processes.add_up(sums)
+        _, _, num_tokens = sums
         norm, divisor = measure_gradients(
             self._parameters,
-            divisor=sums[2].clamp(min=1),
+            divisor=num_tokens.clamp(min=1),
             clip=self.settings.clip,
             add_up_norm=self.layout.add_up_norm,
         )
         skip = ~(norm.isfinite() & sums.isfinite().all())
         step_unless(self.optimizer, skip=skip, divisor=divisor)
         self.optimizer.zero_grad(set_to_none=not self.layout.owns_gradients)
-        self._record(sums, norm, skip)
-
-    @torch.no_grad()
-    def _record(self, sums: Tensor, norm: Tensor, skip: Tensor) -> None:
-        """Add to the running sums, in the order of Window's fields; a skipped update counts only as skipped."""
-        skipped = skip.double()
-        measured = torch.where(skip, 0.0, torch.cat([sums, norm.double().reshape(1)]))
-        in_a_row = (self.sums[6] + 1) * skipped
-        counts = torch.stack([1 - skipped, skipped, in_a_row - self.sums[6], measured[2], skipped])
-        self.sums += torch.cat([measured, counts])
-
-    def read(self) -> Window:
-        """Wait for the device and read the sums."""
-        return Window(*self.sums.tolist())
-
-    def start_window(self) -> None:
-        self.sums[: Window.NUM_SINCE_LINE] = 0
+        self.sums.add(sums, norm, skip=skip)

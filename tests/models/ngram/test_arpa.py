@@ -11,7 +11,14 @@ from headwise.errors import DataError, UsageError
 from headwise.models.ngram import NgramModel, TokenStream, arpa_writing, count_ngrams, estimate
 from headwise.models.ngram.arpa import ArpaModel, is_arpa, read_arpa
 from headwise.models.ngram.arpa_writing import save_arpa, write_arpa
-from headwise.models.ngram.choices import AbsoluteDiscounting, AddK, Katz, KneserNey, ModifiedKneserNey, StupidBackoff
+from headwise.models.ngram.choices import (
+    AbsoluteDiscounting,
+    AddK,
+    Katz,
+    KneserNey,
+    ModifiedKneserNey,
+    StupidBackoff,
+)
 from headwise.models.ngram.tables import NgramTables
 from headwise.text.tokenizer import NUM_SPECIAL, UNKNOWN
 from tests.models.ngram.texts import SIZE, draw_sentences
@@ -53,7 +60,9 @@ def test_what_is_written_is_read(order: int, name: str, tmp_path: Path) -> None:
     found = read.tables
     assert (read.words, read.units) == (WORDS, "words")
     sentences = [*draw_sentences(13, key="new"), [UNKNOWN, 5]]
-    pairs = zip(NgramModel(found).score(sentences), NgramModel(tables).score(sentences), strict=True)
+    pairs = zip(
+        NgramModel(found).score(sentences), NgramModel(tables).score(sentences), strict=True
+    )
     assert all(ours == pytest.approx(theirs, abs=1e-5) for ours, theirs in pairs)
     with pytest.raises(UsageError, match="exists already; choose another name"):
         save_arpa(tmp_path / name, tables, WORDS)
@@ -69,7 +78,12 @@ def test_a_file_written_by_hand(tmp_path: Path) -> None:
     assert read.words == ["cat", "dog"]
     cat, dog = 4, 5
     scores = NgramModel(read.tables).score([[cat], [dog], [cat, cat], [UNKNOWN]])
-    expected = [[-0.2, -0.4], [-0.3 - 0.7, -0.1 - 0.5], [-0.2, -0.2 - 0.6, -0.4], [-0.3 - 100, -0.5]]
+    expected = [
+        [-0.2, -0.4],
+        [-0.3 - 0.7, -0.1 - 0.5],
+        [-0.2, -0.2 - 0.6, -0.4],
+        [-0.3 - 100, -0.5],
+    ]
     for found, logarithms in zip(scores, expected, strict=True):
         assert found / np.log(10) == pytest.approx(logarithms, rel=1e-5)
 
@@ -104,7 +118,9 @@ def test_a_file_written_by_hand(tmp_path: Path) -> None:
         ("-0.5\t</s>", "-0.5\tend", 13, "has no </s> among its words"),
     ],
 )
-def test_damage_is_named_by_its_line(before: str, after: str, line: int, message: str, tmp_path: Path) -> None:
+def test_damage_is_named_by_its_line(
+    before: str, after: str, line: int, message: str, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=message) as caught:
         _read(SMALL.replace(before, after, 1), tmp_path)
     assert caught.value.line == line
@@ -112,45 +128,69 @@ def test_damage_is_named_by_its_line(before: str, after: str, line: int, message
 
 
 def test_back_off_over_three_orders(tmp_path: Path) -> None:
-    """log₁₀ p(</s> | cat dog): listed nowhere but as a word, so both weights are added; a weight above 1 where it may stand."""
-    text = SMALL.replace("ngram 2=2\n", "ngram 2=3\nngram 3=1\n").replace("-0.6\tcat\t-0.2", "-0.6\tcat\t0.16")
+    """log₁₀ p(</s> | cat dog): listed nowhere but as a word, so both weights are added; a weight
+    above 1 where it may stand."""
+    text = SMALL.replace("ngram 2=2\n", "ngram 2=3\nngram 3=1\n").replace(
+        "-0.6\tcat\t-0.2", "-0.6\tcat\t0.16"
+    )
     text = text.replace("-0.4\tcat </s>\n", "-0.4\tcat </s>\n-0.9\tcat dog\t-0.05\n")
     text = text.replace("\\end\\", "\\3-grams:\n-0.01\t<s> cat dog\n\\end\\")
     (found,) = NgramModel(_read(text, tmp_path).tables).score([[4, 5]])
     assert found / np.log(10) == pytest.approx([-0.2, -0.01, -0.05 - 0.1 - 0.5], rel=1e-5)
     (found,) = NgramModel(_read(text, tmp_path).tables).score([[4, 4, 5]])
-    assert found / np.log(10) == pytest.approx([-0.2, 0.16 - 0.6, -0.9, -0.05 - 0.1 - 0.5], rel=1e-5)
+    assert found / np.log(10) == pytest.approx(
+        [-0.2, 0.16 - 0.6, -0.9, -0.05 - 0.1 - 0.5], rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("form", [Katz(), AbsoluteDiscounting(form="backoff"), StupidBackoff()])
-def test_our_own_weights_above_one_are_read(form: Katz | AbsoluteDiscounting | StupidBackoff, tmp_path: Path) -> None:
+def test_our_own_weights_above_one_are_read(
+    form: Katz | AbsoluteDiscounting | StupidBackoff, tmp_path: Path
+) -> None:
     stream = TokenStream.of_sentences(draw_sentences())
     tables = estimate(count_ngrams(stream, order=3, vocabulary=SIZE), form)
-    assert isinstance(form, StupidBackoff) or any((level.weights > 0.05).any() for level in tables.levels)
+    assert isinstance(form, StupidBackoff) or any(
+        (level.weights > 0.05).any() for level in tables.levels
+    )
     save_arpa(tmp_path / "own.arpa", tables, WORDS)
-    scores = NgramModel(read_arpa(tmp_path / "own.arpa").tables).score(draw_sentences(13, key="new"))
+    scores = NgramModel(read_arpa(tmp_path / "own.arpa").tables).score(
+        draw_sentences(13, key="new")
+    )
     assert max(float(one.max()) for one in scores) <= 1e-3
 
 
 def test_only_tabs_and_plain_spaces_separate(tmp_path: Path) -> None:
     """KenLM's files hold U+00A0 and U+3000 inside words."""
-    read = _read(SMALL.replace("cat", "c\u00a0a\u3000t").replace("-0.7\tdog\t-0.1", "-0.7 dog  -0.1"), tmp_path)
+    read = _read(
+        SMALL.replace("cat", "c\u00a0a\u3000t").replace("-0.7\tdog\t-0.1", "-0.7 dog  -0.1"),
+        tmp_path,
+    )
     assert read.words == ["c\u00a0a\u3000t", "dog"]
 
 
 def test_characters_are_written_and_read(tmp_path: Path) -> None:
-    characters = [" ", "\u3000", "\t", "▁", *(chr(0x4E00 + number) for number in range(SIZE - NUM_SPECIAL - 4))]
+    characters = [
+        " ",
+        "\u3000",
+        "\t",
+        "▁",
+        *(chr(0x4E00 + number) for number in range(SIZE - NUM_SPECIAL - 4)),
+    ]
     save_arpa(tmp_path / "zh.arpa", _tables(2), characters, units="characters")
     read = read_arpa(tmp_path / "zh.arpa")
     assert (read.words, read.units) == (characters, "characters")
     text = (tmp_path / "zh.arpa").read_text(encoding="utf-8")
     assert text.startswith("# units: characters\n\n\\data\\\n")
-    with pytest.raises(DataError, match="'U\\+110000' is not a character, though the file says `# units: characters`"):
+    with pytest.raises(
+        DataError,
+        match="'U\\+110000' is not a character, though the file says `# units: characters`",
+    ):
         _read(text.replace("U+3000", "U+110000"), tmp_path)
 
 
 def test_half_a_file_is_never_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is written under another name, so that a kill leaves nothing that could be taken for a model."""
+    """It is written under another name, so that a kill leaves nothing that could be taken for a
+    model."""
     path = tmp_path / "a.arpa"
 
     def write(file: io.TextIOBase, *rest: object, **options: object) -> None:
@@ -170,7 +210,9 @@ def test_a_context_must_be_listed(tmp_path: Path) -> None:
     longer = SMALL.replace("ngram 2=2\n", "ngram 2=2\nngram 3=1\n").replace(
         "\\end\\", "\\3-grams:\n-0.1\tdog cat cat\n\\end\\"
     )
-    with pytest.raises(DataError, match="the first 2 words of this 3-gram are not among the 2-grams") as caught:
+    with pytest.raises(
+        DataError, match="the first 2 words of this 3-gram are not among the 2-grams"
+    ) as caught:
         _read(longer, tmp_path)
     assert caught.value.line == 19
 
@@ -192,4 +234,6 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
 
 def test_packed_is_packed(tmp_path: Path) -> None:
     save_arpa(tmp_path / "a.arpa.gz", _tables(2), WORDS)
-    assert gzip.decompress((tmp_path / "a.arpa.gz").read_bytes()).startswith(b"\\data\\\nngram 1=22\n")
+    assert gzip.decompress((tmp_path / "a.arpa.gz").read_bytes()).startswith(
+        b"\\data\\\nngram 1=22\n"
+    )

@@ -26,7 +26,9 @@ def _spell(tables: list, order: int) -> list[tuple[int, ...]]:
     names: list[tuple[int, ...]] = [(word,) for word in range(SIZE)]
     for table in tables[1:order]:
         last = table.keys - table.contexts.astype(np.int64) * SIZE
-        names = [(*names[context], int(word)) for context, word in zip(table.contexts, last, strict=True)]
+        names = [
+            (*names[context], int(word)) for context, word in zip(table.contexts, last, strict=True)
+        ]
     return names
 
 
@@ -35,12 +37,18 @@ def test_counts_are_those_of_a_dictionary() -> None:
     tables = count_ngrams(TokenStream.of_sentences(sentences), order=ORDER, vocabulary=SIZE)
     for order in range(2, ORDER + 1):
         names = _spell(tables, order)
-        assert dict(zip(names, tables[order - 1].counts.tolist(), strict=True)) == _count_by_hand(sentences, order)
+        assert dict(zip(names, tables[order - 1].counts.tolist(), strict=True)) == _count_by_hand(
+            sentences, order
+        )
         shorter = _spell(tables, order - 1)
-        assert [shorter[place] for place in tables[order - 1].suffixes] == [name[1:] for name in names]
+        assert [shorter[place] for place in tables[order - 1].suffixes] == [
+            name[1:] for name in names
+        ]
         assert tables[order - 1].at_start.tolist() == [name[0] == BOS for name in names]
     words = _count_by_hand(sentences, 1)
-    assert tables[0].counts.tolist() == [0 if word == BOS else words[(word,)] for word in range(SIZE)]
+    assert tables[0].counts.tolist() == [
+        0 if word == BOS else words[(word,)] for word in range(SIZE)
+    ]
 
 
 def test_continuation_counts_are_numbers_of_different_words_before() -> None:

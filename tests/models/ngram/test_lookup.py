@@ -26,7 +26,11 @@ def test_every_key_is_found_and_no_other(num_keys: int, built: bool) -> None:
 
 def test_keys_that_want_one_slot_find_room() -> None:
     """Multiples of a power of two times the inverse of the factor all begin in few slots."""
-    keys = np.sort(np.array([pow(0x9E3779B97F4A7C15, -1, 1 << 64) * number % (1 << 62) for number in range(1, 400)]))
+    keys = np.sort(
+        np.array(
+            [pow(0x9E3779B97F4A7C15, -1, 1 << 64) * number % (1 << 62) for number in range(1, 400)]
+        )
+    )
     index = KeyIndex(np.unique(keys))
     index.build()
     assert index.find(index.keys).tolist() == list(range(len(index.keys)))

@@ -1,4 +1,5 @@
-"""Probabilities against their definition: sums, a written-out recursion, NLTK, hand-worked cases."""
+"""Probabilities against their definition: sums, a written-out recursion, NLTK, hand-worked
+cases."""
 
 import importlib
 import math
@@ -36,16 +37,27 @@ NORMALISED: list[SmoothingSettings] = [
 ALL = [*NORMALISED, StupidBackoff(), MaximumLikelihood()]
 
 
-def _model(smoothing: SmoothingSettings, order: int, sentences: list[list[int]] | None = None) -> NgramModel:
+def _model(
+    smoothing: SmoothingSettings, order: int, sentences: list[list[int]] | None = None
+) -> NgramModel:
     stream = TokenStream.of_sentences(sentences or draw_sentences())
     return NgramModel(estimate(count_ngrams(stream, order=order, vocabulary=SIZE), smoothing))
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 @pytest.mark.parametrize("smoothing", NORMALISED, ids=repr)
-def test_probabilities_sum_to_one_after_every_context(smoothing: SmoothingSettings, order: int) -> None:
+def test_probabilities_sum_to_one_after_every_context(
+    smoothing: SmoothingSettings, order: int
+) -> None:
     model = _model(smoothing, order)
-    prefixes = [[], [5], [22, 22, 22], [UNKNOWN, UNKNOWN], *draw_sentences(7), *draw_sentences(7, key="unseen")]
+    prefixes = [
+        [],
+        [5],
+        [22, 22, 22],
+        [UNKNOWN, UNKNOWN],
+        *draw_sentences(7),
+        *draw_sentences(7, key="unseen"),
+    ]
     probabilities = np.exp(model.next_words(prefixes).astype(np.float64))
     assert probabilities.sum(axis=1) == pytest.approx(1.0, abs=1e-5)
     assert (probabilities[:, [PAD, BOS]] == 0).all()
@@ -69,8 +81,11 @@ def test_scoring_a_text_is_asking_for_each_next_word(
     assert model.score([]) == []
 
 
-def _kneser_ney_by_hand(sentences: list[list[int]], order: int, discount: float) -> dict[tuple[int, ...], float]:
-    """The recursion of Chen and Goodman (1998), written out: p(w | h) for every context and word."""
+def _kneser_ney_by_hand(
+    sentences: list[list[int]], order: int, discount: float
+) -> dict[tuple[int, ...], float]:
+    """The recursion of Chen and Goodman (1998), written out: p(w | h) for every context and
+    word."""
     raw: Counter[tuple[int, ...]] = Counter()
     before = defaultdict(set)
     for sentence in sentences:
@@ -82,7 +97,13 @@ def _kneser_ney_by_hand(sentences: list[list[int]], order: int, discount: float)
                 before[gram[1:]].add(gram[0])
 
     def count(gram: tuple[int, ...]) -> int:
-        return raw[gram] if len(gram) == order or gram[0] == BOS else len(before[gram]) if raw[gram] else 0
+        return (
+            raw[gram]
+            if len(gram) == order or gram[0] == BOS
+            else len(before[gram])
+            if raw[gram]
+            else 0
+        )
 
     words = [word for word in range(SIZE) if word not in (PAD, BOS)]
 
@@ -96,7 +117,11 @@ def _kneser_ney_by_hand(sentences: list[list[int]], order: int, discount: float)
         return max(counts[word] - discount, 0) / total + freed * lower
 
     histories = [(), (BOS,), (5,), (BOS, 4), (4, 5), (5, 4), (22, 5), (5, 22)]
-    return {(*history, word): probability(history, word) for history in histories for word in (4, 5, 9, EOS, UNKNOWN)}
+    return {
+        (*history, word): probability(history, word)
+        for history in histories
+        for word in (4, 5, 9, EOS, UNKNOWN)
+    }
 
 
 def test_kneser_ney_is_the_recursion_written_out() -> None:
@@ -112,19 +137,29 @@ def test_kneser_ney_is_the_recursion_written_out() -> None:
 
 
 def test_nltk_agrees() -> None:
-    """Its context `<s> <s>` is our `<s>`, and counted twice as often as a beginning: contexts inside a sentence are compared."""
+    """Its context `<s> <s>` is our `<s>`, and counted twice as often as a beginning: contexts
+    inside a sentence are compared."""
     lm = importlib.import_module("nltk.lm")
     sentences = [sentence for sentence in draw_sentences() if sentence]
     counter = lm.NgramCounter(
-        [[(str(BOS), *map(str, s), str(EOS))[i : i + 2] for i in range(len(s) + 1)] for s in sentences]
+        [
+            [(str(BOS), *map(str, s), str(EOS))[i : i + 2] for i in range(len(s) + 1)]
+            for s in sentences
+        ]
     )
-    vocabulary = lm.Vocabulary([str(word) for word in range(SIZE) if word not in (PAD, BOS)], unk_label=str(UNKNOWN))
+    vocabulary = lm.Vocabulary(
+        [str(word) for word in range(SIZE) if word not in (PAD, BOS)], unk_label=str(UNKNOWN)
+    )
     smoothing = lm.smoothing.AbsoluteDiscounting(vocabulary, counter, discount=0.75)
     alpha, gamma = smoothing.alpha_gamma("5", (str(4),))
     tables = count_ngrams(TokenStream.of_sentences(sentences), order=2, vocabulary=SIZE)
     model = NgramModel(estimate(tables, AbsoluteDiscounting(discount=0.75)))
-    lower = math.exp(NgramModel(estimate(tables[:1], AbsoluteDiscounting(discount=0.75))).next_words([[]])[0, 5])
-    assert math.exp(model.next_words([[UNKNOWN, 4]])[0, 5]) == pytest.approx(alpha + gamma * lower, rel=1e-5)
+    lower = math.exp(
+        NgramModel(estimate(tables[:1], AbsoluteDiscounting(discount=0.75))).next_words([[]])[0, 5]
+    )
+    assert math.exp(model.next_words([[UNKNOWN, 4]])[0, 5]) == pytest.approx(
+        alpha + gamma * lower, rel=1e-5
+    )
 
 
 def test_a_word_with_one_companion_is_unlikely_elsewhere() -> None:
@@ -145,9 +180,14 @@ def test_maximum_likelihood_by_hand() -> None:
 def test_add_one_by_hand_and_worse_with_more_context() -> None:
     model = _model(AddK(), 2, [[4, 5], [4, 6], [5]])
     size = SIZE - 2
-    assert np.exp(model.score([[4, 9]])[0]) == pytest.approx([(2 + 1) / (3 + size), 1 / (2 + size), 1 / size])
+    assert np.exp(model.score([[4, 9]])[0]) == pytest.approx(
+        [(2 + 1) / (3 + size), 1 / (2 + size), 1 / size]
+    )
     held_out = draw_sentences(29, key="held out")
-    totals = [sum(float(one.sum()) for one in _model(AddK(), order).score(held_out)) for order in (2, 3, 4)]
+    totals = [
+        sum(float(one.sum()) for one in _model(AddK(), order).score(held_out))
+        for order in (2, 3, 4)
+    ]
     assert totals == sorted(totals, reverse=True)
 
 
@@ -162,7 +202,11 @@ def test_discounts() -> None:
     turing = find_discounts(np.array([1] * 100 + [2] * 30 + [3] * 14 + [4] * 8), Katz(largest=3))
     assert turing[0] == turing[-1] == 0
     assert (turing[1:4] > 0).all()
-    assert (turing * np.array([0, 100, 30, 14, 0])).sum() == pytest.approx(100)  # what the unseen get: n₁
+    assert (turing * np.array([0, 100, 30, 14, 0])).sum() == pytest.approx(
+        100
+    )  # what the unseen get: n₁
     assert find_discounts(np.array([9, 9]), Katz()) == pytest.approx([0, FALLBACK[0]])
-    with np.errstate(all="raise"):  # as many words twice as make 2 n₂ = n₁: nothing would be left to take
+    with np.errstate(
+        all="raise"
+    ):  # as many words twice as make 2 n₂ = n₁: nothing would be left to take
         assert find_discounts(np.array([1, 1, 2]), Katz()) == pytest.approx([0, FALLBACK[0]])

@@ -6,15 +6,19 @@
     -0.7	the	-0.3        log₁₀ p(the), the word, log₁₀ of its weight as a context
     \\end\\
 
-Words are separated by tabs and plain spaces, nothing else (a word may hold U+00A0 or U+3000). What stands before \\data\\ is a
-remark; `# units: characters` says that a text is cut into characters, not at spaces (`arpa_writing.py`).
+Words are separated by tabs and plain spaces, nothing else (a word may hold U+00A0 or U+3000). What
+stands before \\data\\ is a remark; `# units: characters` says that a text is cut into characters,
+not at spaces (`arpa_writing.py`).
 
-Reading checks what it reads: as many n-grams as announced, numbers that are logarithms of probabilities, words that are in
-the vocabulary, contexts that are listed, nothing twice; what is wrong is named by file and line. So is a weight that would make
-probabilities of more than 1: of a context h it may be at most 1 / (1 - Σ p(w|h')) over the words w that are listed after h,
-which is all that the others can be given. An unknown word without a probability of its own gets KenLM's 10⁻¹⁰⁰.
+Reading checks what it reads: as many n-grams as announced, numbers that are logarithms of
+probabilities, words that are in the vocabulary, contexts that are listed, nothing twice; what is
+wrong is named by file and line. So is a weight that would make probabilities of more than 1: of a
+context h it may be at most 1 / (1 - Σ p(w|h')) over the words w that are listed after h, which is
+all that the others can be given. An unknown word without a probability of its own gets KenLM's
+10⁻¹⁰⁰.
 
-Tested against: back-off worked out by hand over three orders; our own tables written and read; every damage.
+Tested against: back-off worked out by hand over three orders; our own tables written and read;
+every damage.
 """
 
 import math
@@ -28,7 +32,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.data.lines import find_text_file, read_lines
+from headwise.data.text_lines import find_text_file, read_lines
 from headwise.errors import DataError, UsageError
 from headwise.models.ngram.lookup import ABSENT, KeyIndex
 from headwise.models.ngram.tables import Level, NgramTables
@@ -99,7 +103,9 @@ def read_arpa(path: Path) -> ArpaModel:
     reader = _Reader(find_text_file(path))
     lines = iter(reader)
     units, announced = _read_head(reader, lines)
-    names, level, numbers = _read_words(reader, _section(reader, lines, announced, 1), highest=len(announced) == 1)
+    names, level, numbers = _read_words(
+        reader, _section(reader, lines, announced, 1), highest=len(announced) == 1
+    )
     ids = {name: number for number, name in enumerate([*SPECIAL_PIECES, *names])}
     levels, indexes = [level], [KeyIndex(level.keys)]
     for order in range(2, len(announced) + 1):
@@ -107,7 +113,9 @@ def read_arpa(path: Path) -> ArpaModel:
         listed = _read_rows(reader, rows, order, ids)
         contexts = _find_contexts(reader, listed, indexes)
         _check_weights(reader, levels, numbers, listed, contexts)
-        level, numbers = _as_level(reader, listed, contexts, len(names), highest=order == len(announced))
+        level, numbers = _as_level(
+            reader, listed, contexts, len(names), highest=order == len(announced)
+        )
         levels.append(level)
         indexes.append(KeyIndex(level.keys))
     if units == "characters":
@@ -116,7 +124,7 @@ def read_arpa(path: Path) -> ArpaModel:
 
 
 def _character(reader: _Reader, name: str) -> str:
-    """The character that a name stands for: itself, ▁ for a space, U+3000 for others that are seen as space."""
+    """The character of a name: itself, ▁ for a space, a code such as U+3000 for other spaces."""
     found = name.replace(SPACE, " ")
     if re.fullmatch(r"U\+[0-9A-F]{4,6}", name) and (number := int(name[2:], 16)) <= sys.maxunicode:
         found = chr(number)
@@ -137,7 +145,10 @@ def _read_head(reader: _Reader, lines: Iterator[str]) -> tuple[Units, list[int]]
         if line.strip() == UNITS_REMARK:
             units = "characters"
     else:
-        raise reader.error("has no line \\data\\, with which an ARPA file begins", "没有 ARPA 文件开头的 \\data\\ 行")
+        raise reader.error(
+            "has no line \\data\\, with which an ARPA file begins",
+            "没有 ARPA 文件开头的 \\data\\ 行",
+        )
     announced: list[int] = []
     for line in lines:
         if line.strip() == "\\1-grams:":
@@ -145,7 +156,8 @@ def _read_head(reader: _Reader, lines: Iterator[str]) -> tuple[Units, list[int]]
         found = re.fullmatch(r"ngram\s+(\d{1,2})\s*=\s*(\d{1,12})", line.strip())
         if found is None or int(found[1]) != len(announced) + 1:
             raise reader.error(
-                f"{line[:60]!r} stands where `ngram {len(announced) + 1}=COUNT` or \\1-grams: is expected",
+                f"{line[:60]!r} stands where `ngram {len(announced) + 1}=COUNT` or \\1-grams: is "
+                "expected",
                 f"此处应为 `ngram {len(announced) + 1}=数目` 或 \\1-grams:，而不是 {line[:60]!r}",
             )
         announced.append(int(found[2]))
@@ -157,16 +169,20 @@ def _read_head(reader: _Reader, lines: Iterator[str]) -> tuple[Units, list[int]]
 def _section(
     reader: _Reader, lines: Iterator[str], announced: Sequence[int], order: int
 ) -> Iterator[tuple[int, float, list[str], float]]:
-    """Line number, log₁₀ probability, words and log₁₀ weight of each n-gram; checks that all announced are there."""
+    """Line number, log₁₀ probability, words and log₁₀ weight of each n-gram.
+
+    Checks that there are as many as announced.
+    """
     following = f"\\{order + 1}-grams:" if order < len(announced) else "\\end\\"
     count = 0
     for count, line in enumerate(lines):
         if line.startswith("\\"):
             if line.strip() != following or count != announced[order - 1]:
                 raise reader.error(
-                    f"{announced[order - 1]:,} {order}-grams are announced, {count:,} stand before {line.strip()[:20]} "
-                    f"(then {following} is expected)",
-                    f"声明有 {announced[order - 1]:,} 个 {order} 元语法，而 {line.strip()[:20]} 之前有 {count:,} 个（其后应为 {following}）",
+                    f"{announced[order - 1]:,} {order}-grams are announced, {count:,} stand before "
+                    f"{line.strip()[:20]} (then {following} is expected)",
+                    f"声明有 {announced[order - 1]:,} 个 {order} 元语法，"
+                    f"而 {line.strip()[:20]} 之前有 {count:,} 个（其后应为 {following}）",
                 )
             return
         if count == announced[order - 1]:
@@ -175,7 +191,9 @@ def _section(
                 f"声明有 {announced[order - 1]:,} 个 {order} 元语法，此处多出一个",
             )
         yield _parse(reader, line, order)
-    raise reader.error(f"ends without {following}: it is cut short", f"结尾没有 {following}：文件不完整")
+    raise reader.error(
+        f"ends without {following}: it is cut short", f"结尾没有 {following}：文件不完整"
+    )
 
 
 def _parse(reader: _Reader, line: str, order: int) -> tuple[int, float, list[str], float]:
@@ -185,10 +203,14 @@ def _parse(reader: _Reader, line: str, order: int) -> tuple[int, float, list[str
         weight = float(cells[order + 1]) if len(cells) == order + 2 else 0.0
     except ValueError:
         probability = weight = math.nan
-    if len(cells) not in (order + 1, order + 2) or not (probability <= 0.0 and -math.inf < weight <= MAX_WEIGHT):
+    if len(cells) not in (order + 1, order + 2) or not (
+        probability <= 0.0 and -math.inf < weight <= MAX_WEIGHT
+    ):
         raise reader.error(
-            f"{line[:60]!r} is not a {order}-gram: a logarithm of at most 0, {order} word(s), perhaps a weight of at most {MAX_WEIGHT}",
-            f"{line[:60]!r} 不是 {order} 元语法：应为不大于 0 的对数、{order} 个词，以及可有可无、不大于 {MAX_WEIGHT} 的权重",
+            f"{line[:60]!r} is not a {order}-gram: a logarithm of at most 0, {order} word(s), "
+            f"perhaps a weight of at most {MAX_WEIGHT}",
+            f"{line[:60]!r} 不是 {order} 元语法：应为不大于 0 的对数、{order} 个词，"
+            f"以及可有可无、不大于 {MAX_WEIGHT} 的权重",
         )
     probability = probability if probability >= _LOWEST else -math.inf
     return reader.number, probability, cells[1 : order + 1], max(weight, _LOWEST)
@@ -201,12 +223,15 @@ def _read_words(
     found: dict[str, tuple[float, float, int]] = {}
     for number, probability, (word,), weight in rows:
         if word in found:
-            raise reader.error(f"the word {word!r:.60} stands twice", f"词 {word!r:.60} 出现了两次", number)
+            raise reader.error(
+                f"the word {word!r:.60} stands twice", f"词 {word!r:.60} 出现了两次", number
+            )
         found[word] = (probability, weight, number)
     for special in (BOS, EOS):
         if SPECIAL_PIECES[special] not in found:
             raise reader.error(
-                f"has no {SPECIAL_PIECES[special]} among its words", f"词表中没有 {SPECIAL_PIECES[special]}"
+                f"has no {SPECIAL_PIECES[special]} among its words",
+                f"词表中没有 {SPECIAL_PIECES[special]}",
             )
     found.setdefault(SPECIAL_PIECES[UNKNOWN], found.pop("<UNK>", (UNKNOWN_LOG10, 0.0, 0)))
     names = [name for name in found if name not in SPECIAL_PIECES]
@@ -229,7 +254,10 @@ class _Listed:
 
 
 def _read_rows(
-    reader: _Reader, rows: Iterator[tuple[int, float, list[str], float]], order: int, ids: dict[str, int]
+    reader: _Reader,
+    rows: Iterator[tuple[int, float, list[str], float]],
+    order: int,
+    ids: dict[str, int],
 ) -> _Listed:
     numbers: list[int] = []
     tokens: list[int] = []
@@ -239,7 +267,9 @@ def _read_rows(
             token = ids.get(word)
             if token is None:
                 raise reader.error(
-                    f"the word {word!r:.60} is not among the 1-grams", f"词 {word!r:.60} 不在 1 元语法之中", number
+                    f"the word {word!r:.60} is not among the 1-grams",
+                    f"词 {word!r:.60} 不在 1 元语法之中",
+                    number,
                 )
             tokens.append(token)
         numbers.append(number)
@@ -251,12 +281,16 @@ def _read_rows(
     )
 
 
-def _find_contexts(reader: _Reader, listed: _Listed, indexes: Sequence[KeyIndex]) -> NDArray[np.int64]:
+def _find_contexts(
+    reader: _Reader, listed: _Listed, indexes: Sequence[KeyIndex]
+) -> NDArray[np.int64]:
     """The id of every n-gram without its last word, in the order below."""
     order = listed.table.shape[1]
     contexts = listed.table[:, 0].copy()
     for length in range(2, order):
-        found = indexes[length - 1].find(contexts * len(indexes[0].keys) + listed.table[:, length - 1])
+        found = indexes[length - 1].find(
+            contexts * len(indexes[0].keys) + listed.table[:, length - 1]
+        )
         if (found == ABSENT).any():
             at = int(np.argmax(found == ABSENT))
             raise reader.error(
@@ -269,13 +303,18 @@ def _find_contexts(reader: _Reader, listed: _Listed, indexes: Sequence[KeyIndex]
 
 
 def _check_weights(
-    reader: _Reader, levels: Sequence[Level], numbers: NDArray[np.int64], listed: _Listed, contexts: NDArray[np.int64]
+    reader: _Reader,
+    levels: Sequence[Level],
+    numbers: NDArray[np.int64],
+    listed: _Listed,
+    contexts: NDArray[np.int64],
 ) -> None:
     found = find_heavy_weight(levels, listed.table, contexts)
     if found is not None:
         given, allowed = found.given / LOG10, found.allowed / LOG10
         raise reader.error(
-            f"the weight {given:.5g} gives words probabilities of more than 1; here it may be at most {allowed:.5g}",
+            f"the weight {given:.5g} gives words probabilities of more than 1; here it may be at "
+            f"most {allowed:.5g}",
             f"权重 {given:.5g} 会使词的概率大于 1；此处至多为 {allowed:.5g}",
             int(numbers[found.context]),
         )
@@ -291,7 +330,9 @@ def _as_level(
     keys, numbers = keys[ranks], listed.numbers[ranks]
     if len(keys) and (twice := np.flatnonzero(keys[1:] == keys[:-1])).size:
         raise reader.error(
-            f"this {order}-gram stands twice", f"此 {order} 元语法出现了两次", int(numbers[twice[0] + 1])
+            f"this {order}-gram stands twice",
+            f"此 {order} 元语法出现了两次",
+            int(numbers[twice[0] + 1]),
         )
     logarithms = (listed.values[ranks] * LOG10).astype(np.float32)
     weights = np.zeros(len(keys), np.float32) if highest else logarithms[:, 1].copy()

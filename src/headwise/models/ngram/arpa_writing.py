@@ -1,9 +1,10 @@
 """Writing ARPA files (`arpa.py` has the form, and reads them).
 
-A model of characters says so in a remark that other programs pass over, so that its text can be cut again:
+A model of characters says so in a remark that other programs pass over, so that its text can be cut
+again:
 
     # units: characters
-    \\data\\ …                    the space is written ▁, other characters without ink by their number: U+3000
+    \\data\\ …               a space is written ▁, other invisible characters by their code: U+3000
 
 Tested against: what is written is read; what cannot be written leaves no file.
 """
@@ -30,13 +31,17 @@ _SEPARATOR = re.compile(r"[\x00\t\n\r ]")
 _LINES = 1 << 16
 
 
-def write_arpa(file: io.TextIOBase, tables: NgramTables, words: Sequence[str], *, units: Units = "words") -> None:
-    """Write a model; `words` are the names of the ids from 4 on, with `units` characters the characters themselves."""
+def write_arpa(
+    file: io.TextIOBase, tables: NgramTables, words: Sequence[str], *, units: Units = "words"
+) -> None:
+    """Write a model; `words` are the names of the ids from 4 on (with `units`, characters)."""
     if not tables.falls_back:
         raise UsageError(
-            "a model with add_k or maximum_likelihood cannot be written as ARPA: there an unseen word's probability comes from a "
-            "shorter context, here it does not; use another smoothing",
-            "add_k 与 maximum_likelihood 模型不能写成 ARPA：在 ARPA 中未见词的概率来自更短的上文，而这里不是；请换用其他平滑",
+            "a model with add_k or maximum_likelihood cannot be written as ARPA: there an unseen "
+            "word's probability comes from a shorter context, here it does not; use another "
+            "smoothing",
+            "add_k 与 maximum_likelihood 模型不能写成 ARPA："
+            "在 ARPA 中未见词的概率来自更短的上文，而这里不是；请换用其他平滑",
         )
     if units == "characters":
         words = [name_of_character(one) for one in words]
@@ -44,7 +49,8 @@ def write_arpa(file: io.TextIOBase, tables: NgramTables, words: Sequence[str], *
     names = np.array([*SPECIAL_PIECES, *words], dtype=object)
     if bad := next((name for name in words if not name or _SEPARATOR.search(name)), None):
         raise UsageError(
-            f"the token {bad!r} cannot stand in an ARPA file, which separates words by spaces; use text.kind=words",
+            f"the token {bad!r} cannot stand in an ARPA file, which separates words by spaces; use "
+            "text.kind=words",
             f"词元 {bad!r} 不能写入以空格分隔词语的 ARPA 文件；请用 text.kind=words",
         )
     file.write("\\data\\\n")
@@ -56,11 +62,14 @@ def write_arpa(file: io.TextIOBase, tables: NgramTables, words: Sequence[str], *
         if number > 1:
             contexts, last = np.divmod(level.keys, tables.vocabulary)
             texts = texts[contexts] + " " + names[last]
-        probabilities = np.where(np.isneginf(level.probabilities), NEVER * LOG10, level.probabilities) / LOG10
+        probabilities = (
+            np.where(np.isneginf(level.probabilities), NEVER * LOG10, level.probabilities) / LOG10
+        )
         weights = level.weights / LOG10
         rows = zip(probabilities.tolist(), texts.tolist(), weights.tolist(), strict=True)
         if number == 1:
-            rows = ((p, name, w) for token, (p, name, w) in enumerate(rows) if token != PAD)  # type: ignore[assignment]
+            real = (row for token, row in enumerate(rows) if token != PAD)
+            rows = real  # type: ignore[assignment]
         if number < tables.order:
             lines = (f"{p:.7g}\t{name}\t{w:.7g}\n" for p, name, w in rows)
         else:
@@ -71,7 +80,7 @@ def write_arpa(file: io.TextIOBase, tables: NgramTables, words: Sequence[str], *
 
 
 def name_of_character(character: str) -> str:
-    """▁ for a space, the number of what else looks like space (and of ▁ itself), else the character."""
+    """▁ for a space, a code for what looks like a space (and for ▁ itself), else the character."""
     if character == " ":
         return SPACE
     if character == SPACE or character.isspace() or not character.isprintable():
@@ -79,8 +88,13 @@ def name_of_character(character: str) -> str:
     return character
 
 
-def save_arpa(path: Path, tables: NgramTables, words: Sequence[str], *, units: Units = "words") -> None:
-    """Write a file, whole or not at all, packed where its name ends in .gz or .xz; a file that exists is left alone."""
+def save_arpa(
+    path: Path, tables: NgramTables, words: Sequence[str], *, units: Units = "words"
+) -> None:
+    """Write a file, whole or not at all, compressed if its name ends in .gz or .xz.
+
+    A file that exists is not overwritten.
+    """
     refuse_existing(path)
     with publish_file(path) as temporary, _open(temporary, path.suffix) as file:
         write_arpa(file, tables, words, units=units)

@@ -1,4 +1,4 @@
-"""What a recipe may say about n-grams: the order, and how probability is kept for what was never seen."""
+"""Settings of n-gram models: the order, and the smoothing for what was never seen."""
 
 from typing import Annotated, Literal
 
@@ -24,7 +24,7 @@ class AddK(Settings):
 
 
 class AbsoluteDiscounting(Settings):
-    """Ney, Essen and Kneser (1994): a constant is taken from every count and given to the shorter context."""
+    """Ney, Essen and Kneser (1994): a constant part of every count goes to the shorter context."""
 
     kind: Literal["absolute_discounting"] = "absolute_discounting"
     discount: float | None = Field(default=None, gt=0.0, lt=1.0)
@@ -33,7 +33,7 @@ class AbsoluteDiscounting(Settings):
 
 
 class KneserNey(Settings):
-    """Kneser and Ney (1995): as above, but shorter contexts count after how many different words they occur."""
+    """Kneser and Ney (1995): as above, with shorter contexts counted by different words."""
 
     kind: Literal["kneser_ney"] = "kneser_ney"
     discount: float | None = Field(default=None, gt=0.0, lt=1.0)
@@ -42,7 +42,7 @@ class KneserNey(Settings):
 
 
 class ModifiedKneserNey(Settings):
-    """Chen and Goodman (1998): three discounts an order, for what was seen once, twice, more often."""
+    """Chen and Goodman (1998): three discounts per order, for what was seen once, twice, more."""
 
     kind: Literal["modified_kneser_ney"] = "modified_kneser_ney"
     form: Form = "interpolated"
@@ -57,20 +57,29 @@ class Katz(Settings):
 
 
 class StupidBackoff(Settings):
-    """Brants et al. (2007): relative frequencies, and a constant factor for every shorter context; sums to more than 1."""
+    """Brants et al. (2007): relative frequencies, times a constant for every shorter context.
+
+    The sum over all words is more than 1.
+    """
 
     kind: Literal["stupid_backoff"] = "stupid_backoff"
     factor: float = Field(default=0.4, gt=0.0, lt=1.0)
 
 
 SmoothingSettings = Annotated[
-    MaximumLikelihood | AddK | AbsoluteDiscounting | KneserNey | ModifiedKneserNey | Katz | StupidBackoff,
+    MaximumLikelihood
+    | AddK
+    | AbsoluteDiscounting
+    | KneserNey
+    | ModifiedKneserNey
+    | Katz
+    | StupidBackoff,
     Field(discriminator="kind"),
 ]
 
 
 class NgramSettings(Settings):
-    """A word depends on the order - 1 words before it; learnt by counting."""
+    """A word depends on the order - 1 words before it; learned by counting."""
 
     kind: Literal["ngram"] = "ngram"
     order: int = Field(default=5, ge=1, le=20)

@@ -1,13 +1,14 @@
-"""Counting n-grams: every run of 1, 2, … N words of a text, how often each occurs, and which shorter ones it contains.
+"""Counting n-grams: every run of 1, 2, … N words of a text, and how often it occurs.
 
-An n-gram is named by the number of its first n-1 words (themselves an n-gram) and its last word, so that one 64-bit
-number is its exact key whatever the order:
+An n-gram is named by the number of its first n-1 words (themselves an n-gram) and its last word, so
+that one 64-bit number is its exact key whatever the order:
 
     key(w₁ … wₙ) = id(w₁ … wₙ₋₁) · vocabulary + wₙ
 
-All keys of one order are made at once from the ids of the order below and sorted; equal neighbours are one n-gram, and its
-place among the distinct keys is its id. The continuations of a context are therefore neighbours in the table. A sentence is
-`<s> w₁ … wₘ </s>`; no n-gram reaches over the beginning of a sentence, and `<s>` itself is never predicted.
+All keys of one order are made at once from the ids of the order below and sorted. Equal neighbours
+are one n-gram, and its index among the distinct keys is its id. The continuations of a context are
+therefore neighbours in the table. A sentence is `<s> w₁ … wₘ </s>`. No n-gram reaches over the
+beginning of a sentence, and `<s>` itself is never predicted.
 
 Tested against: a dictionary that counts tuples, on generated texts.
 """
@@ -29,7 +30,7 @@ ABSENT = -1
 
 @dataclass(frozen=True)
 class TokenStream:
-    """Sentences one after the other, each `<s> words </s>`, and every token's place in its sentence."""
+    """Sentences one after the other, each `<s> words </s>`, and each token's position."""
 
     tokens: Ids
     places: Ids
@@ -44,12 +45,16 @@ class TokenStream:
         inside[starts] = inside[ends - 1] = False
         stream[inside] = tokens
         stream[starts], stream[ends - 1] = BOS, EOS
-        places = np.arange(len(stream), dtype=np.int32) - np.repeat(starts, lengths + 2).astype(np.int32)
+        places = np.arange(len(stream), dtype=np.int32) - np.repeat(starts, lengths + 2).astype(
+            np.int32
+        )
         return TokenStream(stream, places)
 
     @staticmethod
     def of_sentences(sentences: Sequence[Sequence[int]]) -> "TokenStream":
-        lengths = np.fromiter((len(sentence) for sentence in sentences), dtype=np.int64, count=len(sentences))
+        lengths = np.fromiter(
+            (len(sentence) for sentence in sentences), dtype=np.int64, count=len(sentences)
+        )
         flat = chain.from_iterable(sentences)
         return TokenStream.of(np.fromiter(flat, dtype=np.int32, count=int(lengths.sum())), lengths)
 
@@ -58,8 +63,9 @@ class TokenStream:
 class Counted:
     """The distinct n-grams of one order, sorted by key.
 
-    `contexts` are the ids (one order below) of the first n-1 words, `suffixes` those of the last n-1; `at_start` marks
-    n-grams that begin with `<s>`. Of order 1 there is one row for each entry of the vocabulary, seen or not.
+    `contexts` are the ids (one order below) of the first n-1 words, `suffixes` those of the last
+    n-1; `at_start` marks n-grams that begin with `<s>`. Of order 1 there is one row for each entry
+    of the vocabulary, seen or not.
     """
 
     keys: Integers
@@ -70,9 +76,13 @@ class Counted:
 
 
 def count_ngrams(
-    stream: TokenStream, *, order: int, vocabulary: int, progress: Callable[[int], None] | None = None
+    stream: TokenStream,
+    *,
+    order: int,
+    vocabulary: int,
+    progress: Callable[[int], None] | None = None,
 ) -> list[Counted]:
-    """The counts of order 1, 2, … `order`; `progress` is told each order that is done."""
+    """The counts of order 1, 2, … `order`; `progress` is called with each order that is done."""
     tokens, places = stream.tokens, stream.places
     if len(tokens) == 0:
         raise DataError(
@@ -94,10 +104,18 @@ def count_ngrams(
 def _count_words(tokens: Ids, places: Ids, vocabulary: int) -> Counted:
     counts = np.bincount(tokens[places > 0], minlength=vocabulary).astype(np.int64)
     nothing = np.zeros(vocabulary, dtype=np.int32)
-    return Counted(np.arange(vocabulary, dtype=np.int64), counts, nothing, nothing, np.arange(vocabulary) == BOS)
+    return Counted(
+        np.arange(vocabulary, dtype=np.int64),
+        counts,
+        nothing,
+        nothing,
+        np.arange(vocabulary) == BOS,
+    )
 
 
-def _count_longer(tokens: Ids, places: Ids, ids: Ids, length: int, vocabulary: int) -> tuple[Counted, Ids]:
+def _count_longer(
+    tokens: Ids, places: Ids, ids: Ids, length: int, vocabulary: int
+) -> tuple[Counted, Ids]:
     """One order from the ids of the order below at every token; also the ids of this order."""
     ends = np.flatnonzero(places >= length - 1).astype(np.int32)
     keys = ids[ends - 1].astype(np.int64)
@@ -123,7 +141,7 @@ def _count_longer(tokens: Ids, places: Ids, ids: Ids, length: int, vocabulary: i
 
 
 def continuation_counts(tables: Iterable[Counted]) -> list[Integers]:
-    """Kneser and Ney's counts: of the highest order how often, of the others after how many different words.
+    """Kneser and Ney's counts: the highest order by occurrences, others by words before.
 
     Nothing can stand before `<s>`: n-grams that begin with it keep how often they occur.
     """

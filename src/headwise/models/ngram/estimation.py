@@ -1,21 +1,26 @@
 """From counts to probabilities: every smoothing is an answer to three questions.
 
-1. What is counted? How often (raw), or after how many different words (Kneser and Ney's continuation counts).
-2. What is taken away? A discount D(c) that depends on the count c, per order: none, one constant, Chen and Goodman's three,
-   or Good and Turing's.
-3. Where does it go? To the shorter context h', always (interpolated) or only for unseen words (backoff):
+1. What is counted? How often (raw), or after how many different words (Kneser and Ney's
+   continuation counts).
+2. What is taken away? A discount D(c) that depends on the count c, per order: none, one constant,
+   Chen and Goodman's three, or Good and Turing's.
+3. Where does it go? To the shorter context h', always (interpolated) or only for unseen words
+   (backoff):
 
     interpolated   p(w|h) = (c(hw) - D) / c(h) + γ(h) p(w|h'),    γ(h) = Σ D / c(h)
-    backoff        p(w|h) = (c(hw) - D) / c(h) if seen, else α(h) p(w|h'),    α(h) = γ(h) / (1 - Σ seen p(w|h'))
+    backoff        p(w|h) = (c(hw) - D) / c(h) if seen, else α(h) p(w|h'),
+                   α(h) = γ(h) / (1 - Σ seen p(w|h'))
 
-Both are stored as p(w|h) of what was seen and one weight for each context, as ARPA files do. Single words are always
-interpolated with the uniform distribution 1/V over everything that can be predicted: all words, `</s>` and the unknown word,
-which is how a word that was never seen gets a probability.
+Both are stored as p(w|h) of what was seen and one weight for each context, as ARPA files do. Single
+words are always interpolated with the uniform distribution 1/V over everything that can be
+predicted: all words, `</s>` and the unknown word. So a word that was never seen gets a probability.
 
-Maximum likelihood and add-k ask no shorter context: p(w|h) = (c + k) / (c(h) + kV), and k / (c(h) + kV) for the unseen.
+Maximum likelihood and add-k use no shorter context: p(w|h) = (c + k) / (c(h) + kV), and
+k / (c(h) + kV) for the unseen.
 
-Papers: Chen and Goodman 1998 ("An empirical study of smoothing techniques for language modeling"), Heafield et al. 2013 (the
-conventions of `<s>` and of the unknown word). Tested against: sums over the vocabulary, NLTK, a written-out recursion.
+Papers: Chen and Goodman 1998 ("An empirical study of smoothing techniques for language modeling"),
+Heafield et al. 2013 (the conventions of `<s>` and of the unknown word).
+Tested against: sums over the vocabulary, NLTK, a written-out recursion.
 """
 
 from dataclasses import dataclass
@@ -39,12 +44,12 @@ from headwise.text.tokenizer import BOS, PAD
 
 Floats = NDArray[np.float64]
 FALLBACK = (0.5, 1.0, 1.5)
-"""Chen and Goodman's discounts cannot be computed when no n-gram occurs once, twice, …; KenLM's substitutes."""
+"""KenLM's discounts, used where no n-gram occurs once, twice, …: Chen and Goodman's need these."""
 TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Estimate:
+class OrderEstimate:
     """Probabilities of one order's n-grams, and the weights of the contexts one order below."""
 
     probabilities: Floats
@@ -76,7 +81,9 @@ def estimate(tables: list[Counted], smoothing: SmoothingSettings) -> NgramTables
 
 def find_discounts(counts: Integers, smoothing: SmoothingSettings) -> Floats:
     """What is taken from a count of 0, 1, 2, …; the last entry holds for all larger ones."""
-    occurring = np.bincount(np.minimum(counts, 101), minlength=102).astype(np.float64)  # n₀, n₁, n₂, …
+    occurring = np.bincount(np.minimum(counts, 101), minlength=102).astype(
+        np.float64
+    )  # n₀, n₁, n₂, …
     match smoothing:
         case AbsoluteDiscounting() | KneserNey():
             constant = smoothing.discount
@@ -99,7 +106,10 @@ def find_discounts(counts: Integers, smoothing: SmoothingSettings) -> Floats:
 
 
 def _good_turing(occurring: Floats, largest: int) -> Floats:
-    """r is taken for r* = (r + 1) nᵣ₊₁ / nᵣ, scaled so that in all n₁ is taken away; as few as can be trusted are."""
+    """r is replaced by r* = (r + 1) nᵣ₊₁ / nᵣ, scaled so that n₁ is taken away in all.
+
+    Only for as many r as have reliable counts.
+    """
     for top in range(largest, 0, -1):
         r = np.arange(1, top + 1)
         if occurring[1 : top + 2].min() <= 0:
@@ -123,16 +133,18 @@ def _take(counts: Integers, discounts: Floats) -> Floats:
     return discounts[np.minimum(counts, len(discounts) - 1)]
 
 
-def _words(counts: Integers, discounts: Floats) -> Estimate:
+def _words(counts: Integers, discounts: Floats) -> OrderEstimate:
     """Single words, interpolated with 1/V; what is never predicted has probability 0."""
     predictable = _predictable(len(counts))
     counts = np.where(predictable, counts, 0)
     total, taken = counts.sum(), _take(counts, discounts)
     probabilities = (counts - taken) / total + taken.sum() / total / predictable.sum()
-    return Estimate(np.where(predictable, probabilities, 0.0), np.empty(0))
+    return OrderEstimate(np.where(predictable, probabilities, 0.0), np.empty(0))
 
 
-def _longer(table: Counted, counts: Integers, discounts: Floats, lower: Estimate, *, interpolated: bool) -> Estimate:
+def _longer(
+    table: Counted, counts: Integers, discounts: Floats, lower: OrderEstimate, *, interpolated: bool
+) -> OrderEstimate:
     num_contexts = len(lower.probabilities)
     contexts, taken = table.contexts, _take(counts, discounts)
     totals = np.bincount(contexts, counts, minlength=num_contexts)
@@ -143,13 +155,13 @@ def _longer(table: Counted, counts: Integers, discounts: Floats, lower: Estimate
     probabilities = (counts - taken) / totals[contexts]
     if interpolated:
         probabilities += weights[contexts] * shorter
-        return Estimate(probabilities, weights)
+        return OrderEstimate(probabilities, weights)
     unseen = 1.0 - np.bincount(contexts, shorter, minlength=num_contexts)
-    # Where every word was seen, nobody is left to take what was freed: it goes back to the seen.
+    # Where every word was seen, no unseen word can take what was freed: it goes back to the seen.
     everything = seen & ((unseen < TINY) | (weights < TINY))
     probabilities = np.where(everything[contexts], counts / totals[contexts], probabilities)
     np.divide(weights, unseen, out=weights, where=seen & ~everything)
-    return Estimate(probabilities, np.where(everything, TINY, weights))
+    return OrderEstimate(probabilities, np.where(everything, TINY, weights))
 
 
 def _stupid(tables: list[Counted], factor: float) -> NgramTables:
@@ -157,11 +169,13 @@ def _stupid(tables: list[Counted], factor: float) -> NgramTables:
     counts = np.where(predictable, tables[0].counts, 0)
     unseen = predictable & (counts == 0)
     words = np.where(unseen, factor / predictable.sum(), counts / counts.sum())
-    estimates = [Estimate(words, np.empty(0))]
+    estimates = [OrderEstimate(words, np.empty(0))]
     for table in tables[1:]:
         below = len(estimates[-1].probabilities)
         totals = np.bincount(table.contexts, table.counts, minlength=below)
-        estimates.append(Estimate(table.counts / totals[table.contexts], np.where(totals > 0, factor, 1.0)))
+        estimates.append(
+            OrderEstimate(table.counts / totals[table.contexts], np.where(totals > 0, factor, 1.0))
+        )
     return _assemble(tables, estimates, falls_back=True)
 
 
@@ -170,21 +184,27 @@ def _add(tables: list[Counted], k: float) -> NgramTables:
     size = int(predictable.sum())
     counts = np.where(predictable, tables[0].counts, 0)
     words = np.where(predictable, (counts + k) / (counts.sum() + k * size), 0.0)
-    estimates = [Estimate(words, np.empty(0))]
+    estimates = [OrderEstimate(words, np.empty(0))]
     for table in tables[1:]:
         below = len(estimates[-1].probabilities)
         totals = np.bincount(table.contexts, table.counts, minlength=below) + k * size
         floors = np.divide(k, totals, out=np.zeros(below), where=totals > 0)
-        estimates.append(Estimate((table.counts + k) / totals[table.contexts], floors))
+        estimates.append(OrderEstimate((table.counts + k) / totals[table.contexts], floors))
     return _assemble(tables, estimates, falls_back=False, floor=1.0 / size if k > 0 else 0.0)
 
 
-def _assemble(tables: list[Counted], estimates: list[Estimate], *, falls_back: bool, floor: float = 0.0) -> NgramTables:
+def _assemble(
+    tables: list[Counted], estimates: list[OrderEstimate], *, falls_back: bool, floor: float = 0.0
+) -> NgramTables:
     """Logarithms, each context's weight beside its own probability."""
     levels = []
     with np.errstate(divide="ignore"):  # log 0 = -inf is meant
         for number, table in enumerate(tables):
-            weights = estimates[number + 1].weights if number + 1 < len(tables) else np.ones(len(table.keys))
+            weights = (
+                estimates[number + 1].weights
+                if number + 1 < len(tables)
+                else np.ones(len(table.keys))
+            )
             levels.append(
                 Level(
                     table.keys,

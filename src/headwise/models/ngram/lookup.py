@@ -1,12 +1,14 @@
-"""Finding many keys at once: a hash table that is probed by whole arrays.
+"""Finding many keys at once: a hash table that is searched by whole arrays.
 
-The place of a key among sorted keys is `numpy.searchsorted`'s answer; but its binary search among ten million keys waits for memory
-some twenty times. A table of twice as many slots waits once or twice: the key times an odd constant (Knuth's multiplicative
-hashing), its highest bits, is the slot to look at, and a slot that is taken sends to the next.
+The index of a key among sorted keys is what `numpy.searchsorted` returns, but its binary search
+among ten million keys waits for memory some twenty times. A table of twice as many slots waits once
+or twice: the first slot is given by the highest bits of the key times an odd constant (Knuth's
+multiplicative hashing), and a slot that is taken leads to the next.
 
     slot₀ = (key · 0x9E3779B97F4A7C15 mod 2⁶⁴) >> (64 - bits),   slotᵢ = slot₀ + i
 
-Tested against: numpy.searchsorted, on keys that are there, that are not, and that all fall into one slot.
+Tested against: numpy.searchsorted, on keys that are there, that are not, and that all fall into one
+slot.
 """
 
 import threading
@@ -20,16 +22,19 @@ Floats = NDArray[np.float32]
 ABSENT = -1
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SMALL = 1 << 14
-"""Fewer questions than this are searched: building the table would cost more."""
+"""Fewer keys than this are found by binary search: building the table would cost more."""
 
 
 class KeyIndex:
-    """Where each of some sorted, distinct keys stands, and two numbers that belong to it; the table is built when it first pays.
+    """The index of each of some sorted, distinct keys, and two numbers of each.
 
-    A key and its numbers lie side by side in memory: who compared the key has the numbers at hand.
+    The table is built when it first pays. A key and its numbers are neighbours in memory, so that
+    comparing the key also fetches the numbers.
     """
 
-    def __init__(self, keys: Keys, first: Floats | None = None, second: Floats | None = None) -> None:
+    def __init__(
+        self, keys: Keys, first: Floats | None = None, second: Floats | None = None
+    ) -> None:
         self.keys = keys
         self._numbers = (first, second)
         self._slots: Ids | None = None
@@ -38,7 +43,7 @@ class KeyIndex:
         self._bits = max(4, int(2 * max(1, len(keys)) - 1).bit_length())
 
     def find(self, wanted: Keys) -> Ids:
-        """The place of every wanted key, -1 for those that are not there."""
+        """The index of every wanted key, -1 for absent ones."""
         if len(self.keys) == 0:
             return np.full(len(wanted), ABSENT, dtype=np.int32)
         if self._slots is None and len(wanted) < _SMALL:
@@ -49,7 +54,7 @@ class KeyIndex:
         return self._probe(wanted)
 
     def look(self, wanted: Keys) -> tuple[Ids, Floats, Floats]:
-        """Places as by `find`, and the two numbers of each; of what is not there they mean nothing."""
+        """Indices as by `find`, and the two numbers of each (undefined for absent keys)."""
         found = self.find(wanted)
         if self._slots is not None:
             pairs = self._records.take(2 * found.astype(np.int64) + 1, mode="wrap").view(np.float32)
@@ -76,7 +81,7 @@ class KeyIndex:
         at = self._first_slots(self.keys)
         while len(places):
             empty = slots[at] == ABSENT
-            slots[at[empty]] = places[empty]  # of several that want one slot, one gets it
+            slots[at[empty]] = places[empty]  # of several keys for one slot, one gets it
             left = slots[at] != places
             places, at = places[left], (at[left] + 1) & mask
         self._records = np.zeros(2 * len(self.keys), dtype=np.int64)
@@ -98,7 +103,7 @@ class KeyIndex:
         at = self._first_slots(np.ascontiguousarray(wanted))
         found = slots.take(at)
         open_ = np.flatnonzero((self._keys_at(found) != wanted) & (found != ABSENT))
-        while len(open_):  # another key sits there: look at the next slot
+        while len(open_):  # another key is there: try the next slot
             step = at.take(open_)
             step += 1
             step &= mask

@@ -2,11 +2,13 @@
 
     p(w₁ … wₘ) = Π p(wᵢ | wᵢ₋ₙ₊₁ … wᵢ₋₁)          Shannon 1948; smoothing: `estimation.py`
 
-A whole text is asked at once. From short contexts to long ones, a word whose n-gram was seen takes its probability; else its
-probability so far is multiplied by the context's weight. After the last order every word has p of the longest n-gram that
-was seen and the weights of the longer contexts, which is the recursion written in `estimation.py`.
+All words of a text are looked up at once. From short contexts to long ones, a word whose n-gram was
+seen takes its probability; otherwise its probability so far is multiplied by the context's weight.
+After the last order every word has p of the longest n-gram that was seen and the weights of the
+longer contexts, which is the recursion written in `estimation.py`.
 
-Tested against: that recursion word by word, NLTK, sums over the vocabulary, back-off worked out by hand (ARPA files).
+Tested against: that recursion word by word, NLTK, sums over the vocabulary, back-off worked out by
+hand (ARPA files).
 """
 
 import os
@@ -23,15 +25,17 @@ from headwise.text.tokenizer import BOS
 
 Floats = NDArray[np.float32]
 CHUNK = 1 << 16
-"""Tokens asked together: the arrays of one round stay in the processor's cache."""
+"""Tokens looked up together, so that the arrays stay in the processor's cache."""
 
 
 class NgramModel:
-    """Answers for token ids; `tables` are all it knows."""
+    """An n-gram model over token ids."""
 
     def __init__(self, tables: NgramTables) -> None:
         self.tables = tables
-        self._indexes = [KeyIndex(level.keys, level.probabilities, level.weights) for level in tables.levels]
+        self._indexes = [
+            KeyIndex(level.keys, level.probabilities, level.weights) for level in tables.levels
+        ]
 
     @property
     def vocabulary(self) -> int:
@@ -39,7 +43,7 @@ class NgramModel:
 
     @property
     def num_parameters(self) -> int:
-        """Probabilities and weights that are stored."""
+        """Number of stored probabilities and weights."""
         return sum(len(level.probabilities) + len(level.weights) for level in self.tables.levels)
 
     def score(self, sentences: Sequence[Sequence[int]]) -> list[Floats]:
@@ -50,7 +54,7 @@ class NgramModel:
         return np.split(scores, ends[:-1]) if len(sentences) else []
 
     def score_flat(self, tokens: NDArray[np.int32], lengths: NDArray[np.int64]) -> Floats:
-        """The same for the tokens of all sentences in a row, in one array; an end after each sentence."""
+        """The same for all sentences in one array; each sentence is followed by its end."""
         stream = TokenStream.of(tokens, lengths)
         return self.score_stream(stream)[stream.places > 0]
 
@@ -62,14 +66,18 @@ class NgramModel:
             # A chunk may begin inside a sentence: the words before it are read along.
             before = min(start, self.tables.order)
             part = slice(start - before, start + CHUNK)
-            result[start : start + CHUNK] = self._ask(stream.tokens[part], stream.places[part])[before:]
+            result[start : start + CHUNK] = self._ask(stream.tokens[part], stream.places[part])[
+                before:
+            ]
 
         if len(result) <= CHUNK:
             ask(0)
             return result
         for index in self._indexes[1:]:
             index.build()
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:  # waiting for memory needs no interpreter
+        with ThreadPoolExecutor(
+            max_workers=os.cpu_count()
+        ) as threads:  # waiting for memory needs no interpreter
             for _ in threads.map(ask, range(0, len(result), CHUNK)):
                 pass
         return result
@@ -79,7 +87,8 @@ class NgramModel:
         scores = levels[0].probabilities.take(tokens)
         ids, weights = tokens, levels[0].weights.take(tokens)
         for length in range(2, self.tables.order + 1):
-            # The end of a sentence is followed by `<s>`, which nothing predicts: such n-grams are not in the table, and no longer ones.
+            # The end of a sentence is followed by `<s>`, which nothing predicts: such n-grams are
+            # not in the table, and no longer ones.
             if not falls_back:
                 scores[1:][places[1:] >= length - 1] = self.tables.floor
             at = np.flatnonzero(ids[:-1] != ABSENT)
@@ -101,7 +110,7 @@ class NgramModel:
         return scores
 
     def next_words(self, prefixes: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """Log-probabilities of every entry of the vocabulary after each beginning of a sentence, [prefix, vocabulary]."""
+        """Log-probabilities of the whole vocabulary after each prefix, [prefix, vocabulary]."""
         return np.stack([self._next(prefix) for prefix in prefixes])
 
     def _next(self, prefix: Sequence[int]) -> Floats:
@@ -117,7 +126,9 @@ class NgramModel:
             weight = levels[length - 1].weights[context]
             scores = scores + weight if self.tables.falls_back else np.full_like(scores, weight)
             level = levels[length]
-            first, last = np.searchsorted(level.keys, [context * self.vocabulary, (context + 1) * self.vocabulary])
+            first, last = np.searchsorted(
+                level.keys, [context * self.vocabulary, (context + 1) * self.vocabulary]
+            )
             words = level.keys[first:last] - context * self.vocabulary
             scores[words] = level.probabilities[first:last]
         scores[: BOS + 1] = -np.inf

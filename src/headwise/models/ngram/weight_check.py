@@ -1,11 +1,13 @@
-"""Whether back-off weights that come from elsewhere keep every probability at 1 or below.
+"""Whether back-off weights from a foreign file keep every probability at 1 or below.
 
-Words that are listed after a context h have probabilities of their own; all others share weight(h) · (1 - Σ p(w|h')), the sum
-over the listed ones. That is a probability only if it is at most 1, and then each of them is:
+Words that are listed after a context h have probabilities of their own; all others share
+weight(h) · (1 - Σ p(w|h')), the sum over the listed ones. That is a probability only if it is at
+most 1, and then each of them is:
 
     weight(h) ≤ 1 / (1 - Σ listed p(w|h'))
 
-Weights of at most 1 need no look. Tested against: our own Katz models, whose weights exceed 1, and weights made too large.
+Weights of at most 1 need no check.
+Tested against: our own Katz models, whose weights exceed 1, and weights made too large.
 """
 
 from collections.abc import Sequence
@@ -35,7 +37,10 @@ class HeavyWeight:
 def find_heavy_weight(
     levels: Sequence[Level], table: NDArray[np.int64], contexts: NDArray[np.int64]
 ) -> HeavyWeight | None:
-    """The first context of the last of `levels` whose weight is too large for the n-grams (`table`) listed one order above."""
+    """The first context of the last level whose weight is too large.
+
+    `table` holds the n-grams that are listed one order above.
+    """
     weights = levels[-1].weights
     if not (weights > 0).any():
         return None
@@ -45,7 +50,8 @@ def find_heavy_weight(
         suffixes = table[rows, 1:]
         model = NgramModel(NgramTables(tuple(levels), falls_back=True, floor=0.0))
         tokens = suffixes.ravel().astype(np.int32)
-        # The model sees as many words before the last as a suffix has: what stands before the suffix does not matter.
+        # The model sees as many words before the last as a suffix has: what stands before the
+        # suffix does not matter.
         scores = model.score_stream(TokenStream(tokens, np.ones(len(tokens), dtype=np.int32)))
         lower = np.exp(scores[suffixes.shape[1] - 1 :: suffixes.shape[1]].astype(np.float64))
         np.add.at(listed, contexts[rows], lower)

@@ -1,4 +1,6 @@
-"""`GET` and `POST /v1/demo`: the page of a server without a model offers to train the demo's, and shows how far it is."""
+"""`GET` and `POST /v1/demo`: the page of a server without a model offers to train the demo's, and
+shows how far it is.
+"""
 
 from fastapi import APIRouter
 from pydantic import ConfigDict

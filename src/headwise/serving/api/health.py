@@ -1,4 +1,6 @@
-"""`/healthz`: the process lives. `/readyz`: the models are warm and work is accepted, so traffic may come."""
+"""`/healthz`: the process lives. `/readyz`: the models are warm and work is accepted, so traffic
+may come.
+"""
 
 from fastapi import APIRouter, Response
 
@@ -13,7 +15,9 @@ async def is_alive() -> StatusReply:
     return StatusReply(status="alive")
 
 
-@router.get("/readyz", responses={503: {"model": StatusReply, "description": "starting or stopping"}})
+@router.get(
+    "/readyz", responses={503: {"model": StatusReply, "description": "starting or stopping"}}
+)
 async def is_ready(state: State, response: Response) -> StatusReply:
     if state.server.is_ready:
         return StatusReply(status="ready")

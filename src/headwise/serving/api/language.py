@@ -1,4 +1,6 @@
-"""`POST /v1/score`, `/v1/predict`: what language models are asked; `POST /v1/vectors`: words near words, and a map of them."""
+"""`POST /v1/score`, `/v1/predict`: what language models are asked; `POST /v1/vectors`: words near
+words, and a map of them.
+"""
 
 import math
 
@@ -20,8 +22,8 @@ from headwise.serving.schemas_language import (
     VectorsReply,
 )
 from headwise.serving.state import State
-from headwise.tasks.language_answers import judge
-from headwise.tasks.language_model import MIN_BEAM, LanguageModel, cut_gap
+from headwise.tasks.language.answers import judge
+from headwise.tasks.language.language_model import MIN_BEAM, LanguageModel, cut_gap
 
 router = APIRouter(tags=["language"], responses=REFUSALS)
 
@@ -38,7 +40,11 @@ async def score(body: ScoreBody, state: State) -> ScoreReply:
 async def predict(body: PredictBody, state: State) -> PredictReply:
     """Which words come next?"""
     model = state.find(body.model, kind="language_model")
-    size = (len(body.text) + body.length) * body.length * (1 if body.length == 1 else max(body.count, MIN_BEAM))
+    size = (
+        (len(body.text) + body.length)
+        * body.length
+        * (1 if body.length == 1 else max(body.count, MIN_BEAM))
+    )
     return await state.work(model.name, answer_predict, model.name, model.value, body, size=size)
 
 
@@ -62,17 +68,30 @@ def answer_predict(name: str, model: LanguageModel, body: PredictBody) -> Predic
         raise Refusal(
             422,
             "gap_not_last",
-            en="the gap stands before other words; a language model reads from left to right and fills in the end: put ____ last, "
-            "or compare whole sentences at /v1/score",
-            zh="空格之后还有别的词；语言模型从左往右读，只能补全结尾：请把 ____ 放在最后，或在 /v1/score 比较完整的句子",
+            en=(
+                "the gap stands before other words; a language model reads from left to right and "
+                "fills in the end: put ____ last, or compare whole sentences at /v1/score"
+            ),
+            zh=(
+                "空格之后还有别的词；语言模型从左往右读，只能补全结尾：请把 ____ 放在最后，或在 "
+                "/v1/score 比较完整的句子"
+            ),
         ) from None
     found = model.predict(body.text, count=body.count, length=body.length)
-    likely = [ContinuationReply(**one.as_dict()) for one in found if math.isfinite(one.log_probability)]
+    likely = [
+        ContinuationReply(**one.as_dict()) for one in found if math.isfinite(one.log_probability)
+    ]
     return PredictReply(model=name, beginning=body.text, predictions=likely)
 
 
 def answer_vectors(name: str, space: VectorSpace, body: VectorsBody) -> VectorsReply:
-    found = place_words(space, body.queries or suggest_queries(space), count=body.count, layout=body.layout)
+    found = place_words(
+        space, body.queries or suggest_queries(space), count=body.count, layout=body.layout
+    )
     return VectorsReply(
-        model=name, vocabulary=len(space.words), dim=space.dim, text_words=space.text_words, **found.as_dict()
+        model=name,
+        vocabulary=len(space.words),
+        dim=space.dim,
+        text_words=space.text_words,
+        **found.as_dict(),
     )

@@ -1,10 +1,12 @@
-"""`POST /translate`, `POST /detect`, `GET /languages` as LibreTranslate has them: its clients work with their address changed.
+"""`POST /translate`, `POST /detect`, `GET /languages` as LibreTranslate has them: its clients work
+with their address changed.
 
-Bodies are JSON or forms. Simplified Chinese is `zh-Hans` in replies and `zh`, `zh-Hans` or `zh-CN` in requests;
-`zh-Hant` needs a model that was trained for it. `source: auto` takes the model whose source language the text is in
-(`language_detection`); the confidence is 0 where nothing was measured. A key may stand in `api_key`, because these clients
-know no other place. Errors are `{"error": "…"}`; `format: html`, files and suggestions are refused in a sentence.
-Tested with LibreTranslate's own client and examples.
+Bodies are JSON or forms. Simplified Chinese is `zh-Hans` in replies and `zh`, `zh-Hans` or `zh-CN`
+in requests; `zh-Hant` needs a model that was trained for it. `source: auto` takes the model whose
+source language the text is in (`language_detection`); the confidence is 0 where nothing was
+measured. A key may stand in `api_key`, because these clients know no other place. Errors are
+`{"error": "…"}`; `format: html`, files and suggestions are refused in a sentence. Tested with
+LibreTranslate's own client and examples.
 """
 
 from functools import partial
@@ -23,11 +25,18 @@ from headwise.serving.schemas import Reply, TextOrTexts, Whole
 from headwise.serving.sentences import prepare
 from headwise.serving.state import ServerState, State
 from headwise.serving.wishes import choose_settings
-from headwise.tasks.built_in_detector import built_in_detector
+from headwise.tasks.translation.built_in_detector import built_in_detector
 
 Code = Annotated[str, Field(min_length=1, max_length=35)]
 AUTO = "auto"
-ALIASES = {"zh-hans": "zh", "zh-cn": "zh", "zh-sg": "zh", "zt": "zh-hant", "zh-tw": "zh-hant", "zh-hk": "zh-hant"}
+ALIASES = {
+    "zh-hans": "zh",
+    "zh-cn": "zh",
+    "zh-sg": "zh",
+    "zt": "zh-hant",
+    "zh-tw": "zh-hant",
+    "zh-hk": "zh-hant",
+}
 """Codes that clients send, in small letters, and what recipes call the same language."""
 PUBLISHED = {"zh": "zh-Hans", "zh-hant": "zh-Hant"}
 """What LibreTranslate's clients call a language of a recipe, where it differs."""
@@ -49,7 +58,9 @@ class LibreError(Reply):
 class LibreBody(BaseModel):
     model_config = ConfigDict(
         extra="ignore",
-        json_schema_extra={"examples": [{"q": "The dog is old.", "source": "en", "target": "de", "format": "text"}]},
+        json_schema_extra={
+            "examples": [{"q": "The dog is old.", "source": "en", "target": "de", "format": "text"}]
+        },
     )
 
     q: TextOrTexts
@@ -61,7 +72,9 @@ class LibreBody(BaseModel):
 
 
 class DetectBody(BaseModel):
-    model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [{"q": "Der Hund ist alt."}]})
+    model_config = ConfigDict(
+        extra="ignore", json_schema_extra={"examples": [{"q": "Der Hund ist alt."}]}
+    )
 
     q: TextOrTexts
     api_key: str | None = Field(default=None, max_length=200)
@@ -99,7 +112,9 @@ async def list_languages(state: State) -> list[LibreLanguage]:
         LibreLanguage(
             code=publish(code),
             name=NAMES.get(code, code),
-            targets=list(dict.fromkeys(publish(target) for source, target in pairs if source == code)),
+            targets=list(
+                dict.fromkeys(publish(target) for source, target in pairs if source == code)
+            ),
         )
         for code in known_languages(state)
     ]
@@ -107,16 +122,24 @@ async def list_languages(state: State) -> list[LibreLanguage]:
 
 @router.post("/detect", response_model=list[DetectedReply], openapi_extra=describe_body(DetectBody))
 async def detect(state: State, request: Request) -> list[DetectedReply]:
-    """The languages of this server that a text may be in, the likeliest first. Of several texts, they are one."""
+    """The languages of this server that a text may be in, the likeliest first.
+
+    Of several texts, they are one.
+    """
     body = await read_body(request, DetectBody)
     admit(state.server, request, key=body.api_key)
     text = body.q if isinstance(body.q, str) else "\n".join(body.q)
     languages = known_languages(state)
     (found,) = await state.work(None, detect_all, [text], size=len(text))
     fitting = [
-        (code, found[code]) for code in sorted(languages, key=lambda code: -found.get(code, 0.0)) if code in found
+        (code, found[code])
+        for code in sorted(languages, key=lambda code: -found.get(code, 0.0))
+        if code in found
     ]
-    return [as_detected(code, confidence) for code, confidence in fitting or [(code, 0.0) for code in languages[:1]]]
+    return [
+        as_detected(code, confidence)
+        for code, confidence in fitting or [(code, 0.0) for code in languages[:1]]
+    ]
 
 
 @router.post(
@@ -130,19 +153,30 @@ async def translate(state: State, request: Request) -> Any:
     body = await read_body(request, LibreBody)
     admit(state.server, request, key=body.api_key)
     if body.format == "html":
-        raise Refusal(400, "no_html", en="html format is not supported; send text", zh="不支持 html；请发送 text")
+        raise Refusal(
+            400,
+            "no_html",
+            en="html format is not supported; send text",
+            zh="不支持 html；请发送 text",
+        )
     texts = [body.q] if isinstance(body.q, str) else body.q
     size = sum(map(len, texts))
     found = await state.work(None, detect_all, texts, size=size) if body.source == AUTO else None
     model = choose_pair(state, body.source, body.target, found)
     n_best = body.alternatives + 1
     settings = choose_settings(model.value.recipe.decoding, None, n_best=n_best)
-    prepared, answers = await state.answer(model.name, partial(prepare, model.value, texts, settings))
+    prepared, answers = await state.answer(
+        model.name, partial(prepare, model.value, texts, settings)
+    )
     translated = prepared.assemble(answers)
     is_single = isinstance(body.q, str)
-    reply: dict[str, Any] = {"translatedText": _one_or_all([one[0].text for one in translated], is_single=is_single)}
+    reply: dict[str, Any] = {
+        "translatedText": _one_or_all([one[0].text for one in translated], is_single=is_single)
+    }
     if body.alternatives:
-        others = [list(dict.fromkeys(candidate.text for candidate in one[1:])) for one in translated]
+        others = [
+            list(dict.fromkeys(candidate.text for candidate in one[1:])) for one in translated
+        ]
         reply["alternatives"] = _one_or_all(others, is_single=is_single)
     if found is not None:
         code = canonical(model.value.source_language)
@@ -180,12 +214,20 @@ def known_languages(state: ServerState) -> list[str]:
 
 
 def detect_all(texts: list[str]) -> list[dict[str, float]]:
-    """Of each text the confidences by language; runs beside the event loop, because the first call builds the detector."""
-    return [{one.language: one.confidence for one in built_in_detector().detect(text)} for text in texts]
+    """Of each text the confidences by language; runs beside the event loop, because the first call
+    builds the detector.
+    """
+    return [
+        {one.language: one.confidence for one in built_in_detector().detect(text)} for text in texts
+    ]
 
 
-def choose_pair(state: ServerState, source: str, target: str, found: list[dict[str, float]] | None) -> LoadedModel:
-    """The first translator of a pair; of `auto` the one whose source language the texts are most probably in."""
+def choose_pair(
+    state: ServerState, source: str, target: str, found: list[dict[str, float]] | None
+) -> LoadedModel:
+    """The first translator of a pair; of `auto` the one whose source language the texts are most
+    probably in.
+    """
     wanted = canonical(target)
     into = [
         (canonical(model.languages[0]), model)
@@ -200,7 +242,9 @@ def choose_pair(state: ServerState, source: str, target: str, found: list[dict[s
             zh="不支持该目标语言；参见 /languages",
         )
     if found is not None:
-        return max(into, key=lambda one: sum(confidences.get(one[0], 0.0) for confidences in found))[1]
+        return max(
+            into, key=lambda one: sum(confidences.get(one[0], 0.0) for confidences in found)
+        )[1]
     for code, model in into:
         if code == canonical(source):
             return model

@@ -21,6 +21,12 @@ async def list_models(state: State) -> ModelsReply:
         elif model.kind == "language_model" and attends(model.value):
             architecture = "decoder_only"
         found.append(
-            ModelReply(name=model.name, kind=model.kind, source=source, target=target, architecture=architecture)
+            ModelReply(
+                name=model.name,
+                kind=model.kind,
+                source=source,
+                target=target,
+                architecture=architecture,
+            )
         )
     return ModelsReply(models=found, runs=state.settings.runs is not None)

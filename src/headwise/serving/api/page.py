@@ -1,8 +1,9 @@
 """`/` and `/static/…`: the explorer's page, from the package and from nowhere else.
 
-What may be asked for is a list made once: no address is ever turned into a path. The policy lets the page load its own
-files and talk to its own server, nothing more; it may not be framed, and no inline script or style would run.
-Tested: every file, the policy, addresses that try to leave the folder.
+What may be asked for is a list made once: no address is ever turned into a path. The policy lets
+the page load its own files and talk to its own server, nothing more; it may not be framed, and no
+inline script or style would run. Tested: every file, the policy, addresses that try to leave the
+folder.
 """
 
 from functools import cache
@@ -24,8 +25,8 @@ KINDS = {
 }
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",

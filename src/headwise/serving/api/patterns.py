@@ -1,4 +1,6 @@
-"""`POST /v1/patterns`: who looks at whom, kernel by kernel; `GET /v1/costs`: what they cost, measured by us and by the user."""
+"""`POST /v1/patterns`: who looks at whom, kernel by kernel; `GET /v1/costs`: what they cost,
+measured by us and by the user.
+"""
 
 from pathlib import Path
 
@@ -26,7 +28,9 @@ async def costs(state: State) -> CostsReply:
 
 
 def answer_pattern(body: PatternsBody) -> PatternReply:
-    pattern = show_pattern(sized(body.kind, body.size), length=body.length, is_causal=body.causal, seed=body.seed)
+    pattern = show_pattern(
+        sized(body.kind, body.size), length=body.length, is_causal=body.causal, seed=body.seed
+    )
     return PatternReply(**pattern.as_dict())
 
 

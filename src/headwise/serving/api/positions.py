@@ -7,11 +7,11 @@ from headwise.errors import UsageError
 from headwise.explorer.opened_row import require_attention
 from headwise.explorer.position_tables import build_parts, parts_of, show_positions
 from headwise.models.choices import EncoderDecoderSettings
-from headwise.positions.choices import Learned, Sinusoidal
+from headwise.positions.choices import DEFAULT_POSITION
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_views import MAX_DIM, PositionsBody, PositionsReply
 from headwise.serving.state import State
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 router = APIRouter(tags=["attention"], responses=REFUSALS)
 
@@ -26,8 +26,8 @@ async def positions(body: PositionsBody, state: State) -> PositionsReply:
 
 
 def answer_positions(body: PositionsBody) -> PositionsReply:
-    settings = Sinusoidal() if body.position is None else body.position
-    if isinstance(settings, Learned):
+    settings = DEFAULT_POSITION if body.position is None else body.position
+    if settings.needs_model:
         raise UsageError(
             "learned positions are whatever a model has learned; name a model that has them",
             "学得的位置取决于模型学到了什么；请给出有这种位置编码的模型",
@@ -43,7 +43,8 @@ def answer_models_own(translator: Translator, body: PositionsBody) -> PositionsR
     model, settings = require_attention(translator), translator.recipe.model
     assert isinstance(settings, EncoderDecoderSettings)
     position = settings.position
-    length = min(body.length, position.max_length) if isinstance(position, Learned) else body.length
+    limit = position.longest_row
+    length = body.length if limit is None else min(body.length, limit.tokens)
     shown = show_positions(
         position, parts_of(model), length=length, dim=settings.dim, num_heads=settings.encoder.heads
     ).as_dict()

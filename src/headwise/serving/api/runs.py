@@ -1,4 +1,6 @@
-"""`GET /v1/runs`, `/v1/runs/log`: trainings under the directory given with `--runs`, read as they grow."""
+"""`GET /v1/runs`, `/v1/runs/log`: trainings under the directory given with `--runs`, read as they
+grow.
+"""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,6 @@
-"""`POST /v1/trace`: one sentence with its search, alternatives and attention; `POST /v1/occlude`: what each word is worth."""
+"""`POST /v1/trace`: one sentence with its search, alternatives and attention; `POST /v1/occlude`:
+what each word is worth.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,9 +8,10 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from headwise.decoding.beam import BeamSettings
-from headwise.decoding.length import AverageLength, LengthLimit, WuLength
-from headwise.decoding.phrases import encode_prefix
+from headwise.decoding.rules.length_limit import LengthLimit
+from headwise.decoding.rules.phrases import encode_prefix
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.length_penalty import AverageLength, WuLength
 from headwise.explorer.decisions import spell
 from headwise.explorer.occlusion import occlude
 from headwise.explorer.packing import pack_map, pack_side
@@ -31,13 +34,19 @@ from headwise.serving.schemas_trace import (
     TraceReply,
     TreeReply,
 )
-from headwise.serving.search import WatchedStepper
+from headwise.serving.search import stop_if
 from headwise.serving.sentences import FEWEST_STEPS
 from headwise.serving.state import State
-from headwise.serving.text_traces import answer_text, find_attending, map_choice, step_reply, too_many_refused
-from headwise.tasks.translator import Translator
-from headwise.text.occurrence import on_one_line
-from headwise.text.splitting import split_text
+from headwise.serving.text_traces import (
+    answer_text,
+    find_attending,
+    map_choice,
+    step_reply,
+    too_many_refused,
+)
+from headwise.tasks.translation.translator import Translator
+from headwise.text.phrase_matching import on_one_line
+from headwise.text.sentence_splitting import split_text
 
 MAX_OCCLUDED = 128
 """Pieces of a sentence, and of its translation, whose words are left out one by one."""
@@ -50,7 +59,9 @@ async def trace(body: TraceBody, state: State) -> TraceReply:
     """One sentence, looked at from all sides; of a language model, one text as it reads it."""
     model = find_attending(state, body.model)
     if model.kind == "language_model":
-        return await state.look(model, lambda: len(body.text), answer_text, body, model.language or "")
+        return await state.look(
+            model, lambda: len(body.text), answer_text, body, model.language or ""
+        )
     size = partial(count_steps, model.value, body.text, width=body.beam.size)
     return await state.look(model, size, answer_trace, body)
 
@@ -59,7 +70,9 @@ async def trace(body: TraceBody, state: State) -> TraceReply:
 async def occlude_words(body: OccludeBody, state: State) -> OccludeReply:
     """Leave out each source word in turn and tell how much less probable the translation becomes."""
     model = state.find(body.model, kind="translator")
-    return await state.look(model, partial(count_occlusion, model.value, body), answer_occlusion, body)
+    return await state.look(
+        model, partial(count_occlusion, model.value, body), answer_occlusion, body
+    )
 
 
 def count_steps(translator: Translator, text: str, *, width: int = 1) -> int:
@@ -76,7 +89,9 @@ def count_occlusion(translator: Translator, body: OccludeBody) -> int:
     return (len(words.text) + 1) * (num_target + FEWEST_STEPS)
 
 
-def answer_trace(name: str, translator: Translator, body: TraceBody, *, is_over: Callable[[], bool]) -> TraceReply:
+def answer_trace(
+    name: str, translator: Translator, body: TraceBody, *, is_over: Callable[[], bool]
+) -> TraceReply:
     """The whole reply; runs on the model's worker."""
     prefix = body.prefix_tokens or encode_prefix(body.prefix.strip(), translator.tokenizers.target)
     with too_many_refused():
@@ -87,7 +102,7 @@ def answer_trace(name: str, translator: Translator, body: TraceBody, *, is_over:
             prefix=prefix,
             maps=map_choice(body.maps),
             num_alternatives=body.top,
-            stepper=WatchedStepper(translator.stepper(attending=False), is_over=is_over),
+            before_step=stop_if(is_over),
         )
     return _reply(name, translator, body, found, num_forced=len(prefix))
 
@@ -105,16 +120,21 @@ def beam_settings(body: TraceBody) -> BeamSettings:
 def answer_occlusion(
     name: str, translator: Translator, body: OccludeBody, *, is_over: Callable[[], bool]
 ) -> OccludeReply:
-    stepper = WatchedStepper(translator.stepper(attending=False), is_over=is_over)
+    before_step = stop_if(is_over)
     source = translator.tokenizers.source.encode(body.text)
     tokens = body.tokens
     if tokens is None:
         tokens = list(
-            trace_sentence(translator, body.text, beam_settings(TraceBody(text=body.text)), stepper=stepper).tokens
+            trace_sentence(
+                translator,
+                body.text,
+                beam_settings(TraceBody(text=body.text)),
+                before_step=before_step,
+            ).tokens
         )
     check_prefix(translator, tokens)
     _refuse_many(len(tokens))
-    found = occlude(translator, source, tokens, stepper=stepper)
+    found = occlude(translator, source, tokens, before_step=before_step)
     return OccludeReply(
         model=name,
         sentences=list(split_text(body.text, language=translator.source_language).sentences),
@@ -132,8 +152,14 @@ def _refuse_many(count: int) -> None:
         raise Refusal(
             422,
             "too_long",
-            en=f"words are left out of sentences of at most {MAX_OCCLUDED} pieces, this one or its translation has {count}; give a shorter one",
-            zh=f"只在最多 {MAX_OCCLUDED} 个词元的句子中逐词去除，该句或其译文有 {count} 个；请给出更短的句子",
+            en=(
+                f"words are left out of sentences of at most {MAX_OCCLUDED} pieces, this one or "
+                f"its translation has {count}; give a shorter one"
+            ),
+            zh=(
+                f"只在最多 {MAX_OCCLUDED} 个词元的句子中逐词去除，该句或其译文有 {count} 个；"
+                "请给出更短的句子"
+            ),
         )
 
 
@@ -141,18 +167,25 @@ def check_length(translator: Translator, text: str) -> int:
     """How many pieces it has; refused if none or too many."""
     count = len(translator.tokenizers.source.encode(text)) if text.strip() else 0
     if not count:
-        raise Refusal(422, "empty", en="the sentence is empty; give some words", zh="句子为空；请给出一些词")
+        raise Refusal(
+            422, "empty", en="the sentence is empty; give some words", zh="句子为空；请给出一些词"
+        )
     if count > MAX_TOKENS:
         raise Refusal(
             422,
             "too_long",
-            en=f"the sentence has {count:,} pieces, at most {MAX_TOKENS} are traced; give a shorter one",
+            en=(
+                f"the sentence has {count:,} pieces, at most {MAX_TOKENS} are traced; give a "
+                "shorter one"
+            ),
             zh=f"句子有 {count:,} 个词元，最多跟踪 {MAX_TOKENS} 个；请给出更短的句子",
         )
     return count
 
 
-def _reply(name: str, translator: Translator, body: TraceBody, found: SentenceTrace, *, num_forced: int) -> TraceReply:
+def _reply(
+    name: str, translator: Translator, body: TraceBody, found: SentenceTrace, *, num_forced: int
+) -> TraceReply:
     source, target = translator.source_language, translator.target_language
     wish = TraceMaps() if body.maps is None else body.maps
     heads = None if wish.heads is None else list(dict.fromkeys(wish.heads))
@@ -169,7 +202,10 @@ def _reply(name: str, translator: Translator, body: TraceBody, found: SentenceTr
         n_best=_hypotheses(translator, found),
         steps=[step_reply(decision) for decision in found.decisions],
         tree=_tree(translator, found) if body.tree else None,
-        attention=[PresentReply(kind=kind, layer=layer, heads=heads) for kind, layer, heads in found.present],
+        attention=[
+            PresentReply(kind=kind, layer=layer, heads=heads)
+            for kind, layer, heads in found.present
+        ],
         maps=[pack_map(one, heads=heads, bits=wish.bits) for one in found.maps],
     )
 
@@ -179,7 +215,10 @@ def _hypotheses(translator: Translator, found: SentenceTrace) -> list[Hypothesis
         HypothesisReply(
             text=on_one_line(text),
             tokens=list(one.tokens),
-            pieces=[*translator.tokenizers.target.pieces(one.tokens), *(["</s>"] if one.finished else [])],
+            pieces=[
+                *translator.tokenizers.target.pieces(one.tokens),
+                *(["</s>"] if one.finished else []),
+            ],
             score=round(one.score, 6),
             log_probability=round(one.log_probability, 6),
             token_log_probabilities=[round(value, 6) for value in one.token_log_probabilities],
@@ -191,7 +230,11 @@ def _hypotheses(translator: Translator, found: SentenceTrace) -> list[Hypothesis
 
 def _tree(translator: Translator, found: SentenceTrace) -> TreeReply:
     def pack(node: Node) -> dict[str, Any]:
-        numbers = {key: round(getattr(node, key), 6) for key in ("log_probability", "total", "score")}
+        numbers = {
+            key: round(getattr(node, key), 6) for key in ("log_probability", "total", "score")
+        }
         return {**vars(node), **numbers, "piece": spell(translator.tokenizers.target, node.token)}
 
-    return TreeReply(nodes=[NodeReply(**pack(node)) for node in found.tree.nodes], leaves=list(found.tree.leaves))
+    return TreeReply(
+        nodes=[NodeReply(**pack(node)) for node in found.tree.nodes], leaves=list(found.tree.leaves)
+    )

@@ -1,4 +1,6 @@
-"""`POST /v1/translate`: one or many texts, searched as asked, in batches shared with other requests; or watched as they grow."""
+"""`POST /v1/translate`: one or many texts, searched as asked, in batches shared with other
+requests; or watched as they grow.
+"""
 
 from functools import partial
 
@@ -19,15 +21,21 @@ router = APIRouter(tags=["translate"], responses=REFUSALS)
 
 @router.post("/v1/translate", response_model=TranslateReply, responses={200: STREAMED})
 async def translate(body: TranslateBody, state: State) -> Response:
-    """Translations in the order of the texts; with `stream`, server-sent events piece, translation and done."""
+    """Translations in the order of the texts; with `stream`, server-sent events piece, translation
+    and done.
+    """
     model = state.find(body.model, kind="translator")
-    settings = choose_settings(model.value.recipe.decoding, body.decoding, n_best=body.n_best, require=body.require)
+    settings = choose_settings(
+        model.value.recipe.decoding, body.decoding, n_best=body.n_best, require=body.require
+    )
     settings = add_phrases(settings, forbid=body.forbid, require=body.require)
     texts = body.all_texts
     cut = partial(prepare, model.value, texts, settings, prefix=body.prefix, split=body.split)
     if body.stream:
         return await begin_stream(state, model.name, cut)
-    is_short = sum(map(len, texts)) <= SHORT_CHARACTERS and not (settings.forbidden or settings.required)
+    is_short = sum(map(len, texts)) <= SHORT_CHARACTERS and not (
+        settings.forbidden or settings.required
+    )
     prepared, answers = await state.answer(model.name, cut, is_short=is_short)
     warnings = await state.beside(prepared.warn_all, is_short=is_short)
     found = zip(prepared.assemble(answers), warnings, strict=True)

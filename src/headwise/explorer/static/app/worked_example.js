@@ -1,5 +1,6 @@
 /* The notes' examples: move the query, choose how it is compared, and every number follows. All of them come from /v1/attend. */
 
+import { ask } from "./api.js";
 import { makeAsking, makeSlider } from "./asking.js";
 import { CurveChart } from "./curves.js";
 import { make, makeChoice, makeSelect, makeSvg, pageColour } from "./dom.js";
@@ -8,22 +9,31 @@ import { makeFormula } from "./formula.js";
 import { markPath, styleOf } from "./palette.js";
 import { makeSheet, sheetSvg } from "./sheets.js";
 
-const SCORES = ["gaussian", "dot", "scaled_dot", "cosine", "bilinear", "additive", "concat", "location"];
-const WEIGHTS = ["softmax", "sparsemax", "entmax", "hard"];
 const CURVE_POINTS = 161;
 /** What the sliders reach, and what the notes ask. */
 const EXAMPLES = {
-  waist: { score: "gaussian", columns: ["waist"], outputs: ["weight"], ranges: [[46, 63]], queries: [[57]] },
-  "two-column": { score: "dot", columns: ["waist", "chest"], outputs: ["weight", "height"], ranges: [[46, 63], [64, 94]], queries: [[57, 83], [55, 77]] },
+  waist: { columns: ["waist"], outputs: ["weight"], ranges: [[46, 63]], queries: [[57]] },
+  "two-column": { columns: ["waist", "chest"], outputs: ["weight", "height"], ranges: [[46, 63], [64, 94]], queries: [[57, 83], [55, 77]] },
 };
 
 /** @param {HTMLElement} root @param {any} context */
 export function mountWorked(root, context) {
+  let end = () => {};
+  let ended = false;
+  ask("v1/kinds").then((kinds) => { if (!ended) end = build(root, context, kinds); }).catch((fault) => { root.textContent = fault.message; });
+  return () => { ended = true; end(); };
+}
+
+/** The example, once the server has said which scores there are. @param {HTMLElement} root @param {any} context @param {any} kinds */
+function build(root, context, kinds) {
   const { state, text, number, update } = context;
+  const scores = new Map(kinds.scores.map((one) => [one.kind, one]));
+  const normalizers = kinds.weights.map((one) => one.kind);
+  const titles = (all) => all.map((one) => [one.kind, one.title[context.language]]);
   const which = () => (state.example === "two-column" ? "two-column" : "waist");
   const facts = () => EXAMPLES[which()];
-  const score = () => (SCORES.includes(state.score) ? state.score : facts().score);
-  const weights = () => (WEIGHTS.includes(state.weights) ? state.weights : "softmax");
+  const score = () => (scores.has(state.score) ? state.score : kinds.examples[which()]);
+  const weights = () => (normalizers.includes(state.weights) ? state.weights : normalizers[0]);
   const within = (value, [low, high]) => Math.min(high, Math.max(low, value));
   const query = () => {
     const given = String(state.query ?? "").split(",").map(Number);
@@ -43,23 +53,23 @@ export function mountWorked(root, context) {
     const names = facts().columns.map((one) => text(`numbers.${one}`));
     const presets = facts().queries.length > 1 ? make("div", { class: "chips", role: "group", "aria-label": text("numbers.presets") },
       make("span", { class: "quiet", "aria-hidden": "true" }, text("numbers.presets")),
-      ...facts().queries.map((one) => make("button", { type: "button", onclick: () => { update({ query: one.join(",") }); drawControls(); ask(); } }, `(${one.join(", ")})`))) : null;
+      ...facts().queries.map((one) => make("button", { type: "button", onclick: () => { update({ query: one.join(",") }); drawControls(); askAgain(); } }, `(${one.join(", ")})`))) : null;
     controls.replaceChildren(
       make("div", { class: "row" },
-        makeChoice({ label: text("numbers.example"), value: which(), options: [["waist", text("numbers.example_waist")], ["two-column", text("numbers.example_two")]], onChange: (example) => { update({ example, query: "", score: "" }); drawControls(); ask(); } }),
-        makeSelect({ label: text("numbers.score"), value: score(), options: SCORES.map((one) => [one, text(`numbers.score_${one}`)]), onChange: (value) => { update({ score: value }); drawControls(); ask(); } }),
-        makeSelect({ label: text("numbers.weights"), value: weights(), options: WEIGHTS.map((one) => [one, text(`numbers.weights_${one}`)]), onChange: (value) => { update({ weights: value === "softmax" ? "" : value }); ask(); } })),
+        makeChoice({ label: text("numbers.example"), value: which(), options: [["waist", text("numbers.example_waist")], ["two-column", text("numbers.example_two")]], onChange: (example) => { update({ example, query: "", score: "" }); drawControls(); askAgain(); } }),
+        makeSelect({ label: text("numbers.score"), value: score(), options: titles(kinds.scores), onChange: (value) => { update({ score: value }); drawControls(); askAgain(); } }),
+        makeSelect({ label: text("numbers.weights"), value: weights(), options: titles(kinds.weights), onChange: (value) => { update({ weights: value === normalizers[0] ? "" : value }); askAgain(); } })),
       make("div", { class: "sliders" },
         ...names.map((label, place) => makeSlider({
           label: text("numbers.query_of", { name: label }), min: facts().ranges[place][0], max: facts().ranges[place][1], step: 0.1, value: query()[place],
-          format: (value) => number(value, 1), onInput: (value) => { const next = query(); next[place] = value; state.query = next.join(","); ask(); }, onChange: () => update({}),
+          format: (value) => number(value, 1), onInput: (value) => { const next = query(); next[place] = value; state.query = next.join(","); askAgain(); }, onChange: () => update({}),
         })),
-        score() === "gaussian" ? makeSlider({ label: text("numbers.width"), min: 0.2, max: 8, step: 0.1, value: width(), format: (value) => number(value, 1), onInput: (value) => { state.width = value === 1 ? "" : value; ask(); }, onChange: () => update({}) }) : null),
+        scores.get(score()).number === "width" ? makeSlider({ label: text("numbers.width"), min: 0.2, max: 8, step: 0.1, value: width(), format: (value) => number(value, 1), onInput: (value) => { state.width = value === 1 ? "" : value; askAgain(); }, onChange: () => update({}) }) : null),
       presets ?? "");
   }
 
-  function ask() {
-    const body = { example: which(), queries: [query()], score: score(), weights: weights(), ...(score() === "gaussian" ? { width: width() } : {}), ...(which() === "waist" ? { curve: CURVE_POINTS } : {}) };
+  function askAgain() {
+    const body = { example: which(), queries: [query()], score: score(), weights: weights(), ...(scores.get(score()).number === "width" ? { width: width() } : {}), ...(which() === "waist" ? { curve: CURVE_POINTS } : {}) };
     asking.ask(["v1/attend", body], (reply) => draw(reply, ["v1/attend", body]));
   }
 
@@ -118,6 +128,6 @@ export function mountWorked(root, context) {
   }
 
   drawControls();
-  ask();
+  askAgain();
   return () => { asking.end(); chart.end(); };
 }

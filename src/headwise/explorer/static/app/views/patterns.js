@@ -11,10 +11,6 @@ import { Matrix } from "../matrix.js";
 export const name = "patterns";
 export const needs = () => true;
 
-const KINDS = ["full", "window", "longformer", "bigbird", "linformer", "reformer", "linear", "performer"];
-const CAUSAL = new Set(["full", "window", "reformer", "linear", "performer"]);
-/** The one number of a kind that can be moved, and where it begins. */
-const SIZES = { window: 4, longformer: 4, bigbird: 4, linformer: 8, reformer: 8, performer: 64 };
 const LENGTH = 64;
 const FACTS = ["device", "precision", "heads", "head_dim", "batch", "causal", "compiled", "kernels"];
 const MEASURES = { both: ["both_seconds", 1000], forward: ["forward_seconds", 1000], memory: ["memory_mib", 1] };
@@ -22,9 +18,14 @@ const MEASURES = { both: ["both_seconds", 1000], forward: ["forward_seconds", 10
 /** @param {HTMLElement} root @param {any} context */
 export function mount(root, context) {
   const { state, text, number, percent, update } = context;
-  const kind = () => (KINDS.includes(state.kernel) ? state.kernel : "bigbird");
+  /** What the server says of every kernel, by its name. @type {Map<string, any>} */
+  let known = new Map();
+  const shownKinds = () => [...known.values()].filter((one) => one.has_own_weights && (!causal() || one.roles.includes("decoder"))).map((one) => one.kind);
+  const kind = () => (shownKinds().includes(state.kernel) ? state.kernel : shownKinds()[0]);
+  const titleOf = (one) => (known.has(one) ? known.get(one).title[context.language] : one);
+  const sizeOf = (one) => known.get(one)?.size ?? null;
   const causal = () => state.causal === "yes";
-  const size = (one) => { const given = Number(state.size); return one === kind() && SIZES[one] && given >= 1 && given <= 64 ? Math.round(given) : undefined; };
+  const size = (one) => { const given = Number(state.size); return one === kind() && sizeOf(one) && given >= 1 && given <= 64 ? Math.round(given) : undefined; };
   const bodyOf = (one) => ({ kind: one, length: LENGTH, causal: causal(), ...(size(one) === undefined ? {} : { size: size(one) }) });
   let ended = false;
   /** @type {any[]} */
@@ -51,10 +52,11 @@ export function mount(root, context) {
 
   /** All small pictures, then the large one. */
   async function drawAll() {
-    if (causal() && !CAUSAL.has(kind())) update({ kernel: "window" });
-    const kinds = KINDS.filter((one) => !causal() || CAUSAL.has(one));
     root.setAttribute("aria-busy", "true");
     try {
+      if (known.size === 0) known = new Map((await ask("v1/kinds")).attention.map((one) => [one.kind, one]));
+      if (state.kernel && state.kernel !== kind()) update({ kernel: kind(), size: "" });
+      const kinds = shownKinds();
       const replies = await Promise.all(kinds.map((one) => ask("v1/patterns", { kind: one, length: LENGTH, causal: causal() })));
       if (ended) return;
       shown = replies;
@@ -76,11 +78,11 @@ export function mount(root, context) {
       drawPixels(canvas, values, reply.length, reply.length, { largest: largestOf(values), ...coloursOf(values) });
       const note = reply.num_pairs < countable(reply) ? text("patterns.pairs", { share: percent(reply.share, 0) }) : text("patterns.rank", { rank: reply.rank });
       const button = make("button", { type: "button", "aria-pressed": String(reply.kind === kind()), onclick: () => { update({ kernel: reply.kind, size: "" }); press(); drawLarge(); } },
-        canvas, make("strong", {}, text(`patterns.kind_${reply.kind}`)), make("small", {}, note));
+        canvas, make("strong", {}, titleOf(reply.kind)), make("small", {}, note));
       button.dataset.kind = reply.kind;
       return button;
     }));
-    const sheet = () => ({ columns: [text("patterns.kernel"), text("patterns.num_pairs"), text("patterns.share"), text("patterns.rank_name")], rows: replies.map((reply) => [text(`patterns.kind_${reply.kind}`), reply.num_pairs, reply.share, reply.rank]) });
+    const sheet = () => ({ columns: [text("patterns.kernel"), text("patterns.num_pairs"), text("patterns.share"), text("patterns.rank_name")], rows: replies.map((reply) => [titleOf(reply.kind), reply.num_pairs, reply.share, reply.rank]) });
     grid.offer({ table: sheet, svg: () => gridSvg(replies), data: () => replies, request: ["v1/patterns", { kind: kind(), length: LENGTH, causal: causal() }] });
   }
 
@@ -93,7 +95,7 @@ export function mount(root, context) {
     replies.forEach((reply, place) => {
       const [x, y] = [14 + step * (place % 4), 14 + height * Math.floor(place / 4)];
       svg.append(makeSvg("image", { x, y, width: side, height: side, href: enlarged(cells.children[place].querySelector("canvas")) }),
-        makeSvg("text", { x, y: y + side + 18, fill: pageColour("--ink") }, text(`patterns.kind_${reply.kind}`)));
+        makeSvg("text", { x, y: y + side + 18, fill: pageColour("--ink") }, titleOf(reply.kind)));
     });
     return svg;
   }
@@ -116,17 +118,17 @@ export function mount(root, context) {
     const keep = slider.dataset.kind === one;
     if (!keep) {
       slider.dataset.kind = one;
-      slider.replaceChildren(SIZES[one] ? makeSlider({ label: text(`patterns.size_${one}`), min: 1, max: 64, step: 1, value: size(one) ?? SIZES[one], format: (value) => number(value), onInput: (value) => { state.size = value; drawLarge(); }, onChange: () => update({}) }) : "");
+      slider.replaceChildren(sizeOf(one) ? makeSlider({ label: sizeOf(one).label[context.language], min: 1, max: 64, step: 1, value: size(one) ?? sizeOf(one).value, format: (value) => number(value), onInput: (value) => { state.size = value; drawLarge(); }, onChange: () => update({}) }) : "");
     }
     const body = bodyOf(one);
     asking.ask(["v1/patterns", body], (reply) => {
-      large.explain(text(`patterns.help_${one}`));
+      large.explain(known.get(one).summary[context.language]);
       const values = Float64Array.from(reply.weights.flat());
       const items = reply.weights.map((_, place) => ({ text: String(place) }));
       const { kind: ramp, scale } = coloursOf(values);
       matrix.kind = ramp;
       matrix.show({ rows: items, columns: items, values }, { scale });
-      large.read(text("patterns.facts", { kernel: text(`patterns.kind_${one}`), pairs: number(reply.num_pairs), share: percent(reply.share), rank: reply.rank }));
+      large.read(text("patterns.facts", { kernel: titleOf(one), pairs: number(reply.num_pairs), share: percent(reply.share), rank: reply.rank }));
       large.offer({ table: () => ({ columns: [text("patterns.corner"), ...items.map((item) => item.text)], rows: reply.weights.map((row, place) => [String(place), ...row]) }), svg: () => matrix.toSvg(), data: () => reply, request: ["v1/patterns", body] });
     });
   }
@@ -134,8 +136,6 @@ export function mount(root, context) {
   /** By orders of magnitude, so that small weights are seen too; mixtures may be negative and have colours for both signs. @param {Float64Array} values @returns {{kind: "sequence" | "diverging", scale: "linear" | "log"}} */
   const coloursOf = (values) => (values.some((value) => value < 0) ? { kind: "diverging", scale: "linear" } : { kind: "sequence", scale: "log" });
 
-  /** Kernels that this page knows have a name in its language; others are called as in the file. @param {string} kernel */
-  const nameOf = (kernel) => ([...KINDS, "fused"].includes(kernel) ? text(`patterns.kind_${kernel}`) : kernel);
   /** A condition of the measurement. @param {string} key @param {string} value @param {boolean} isShipped */
   function describeFact(key, value, isShipped) {
     const said = { True: text("patterns.true"), False: text("patterns.false") }[value] ?? (key === "kernels" && isShipped ? text("patterns.h200_kernels") : value);
@@ -157,13 +157,13 @@ export function mount(root, context) {
       costs.length > 1 ? makeSelect({ label: text("patterns.machine"), value: source.name, options: costs.map((one) => [one.name, one.shipped ? text("patterns.h200") : one.name]), onChange: (value) => { update({ machine: value }); drawCost(costs); } }) : "");
     const kernels = [...new Set(source.points.map((point) => point.kernel))];
     chart.show({
-      series: kernels.map((kernel) => ({ name: nameOf(kernel), points: source.points.filter((point) => point.kernel === kernel && point[field] !== null).map((point) => [point.length, point[field] * factor]) })),
+      series: kernels.map((kernel) => ({ name: titleOf(kernel), points: source.points.filter((point) => point.kernel === kernel && point[field] !== null).map((point) => [point.length, point[field] * factor]) })),
       x: { name: text("patterns.tokens"), log: true, base: 2, format: (value) => number(value) }, y: { name: text(`patterns.axis_${measure}`), log: true }, marks: true, height: 380,
     });
     const { gpu, processor, date } = source.machine;
     const facts = Object.entries(source.conditions).map(([key, value]) => describeFact(key, value, source.shipped)).join(text("patterns.separator"));
-    const remarks = [...new Set(source.points.filter((point) => point.remark).map((point) => text("patterns.remark", { kernel: nameOf(point.kernel), remark: source.shipped ? text("patterns.h200_remark") : point.remark })))];
-    const left = source.points.filter((point) => point.skipped).map((point) => text("patterns.left_one", { kernel: nameOf(point.kernel), length: number(point.length), reason: describeSkipped(point.skipped) }));
+    const remarks = [...new Set(source.points.filter((point) => point.remark).map((point) => text("patterns.remark", { kernel: titleOf(point.kernel), remark: source.shipped ? text("patterns.h200_remark") : point.remark })))];
+    const left = source.points.filter((point) => point.skipped).map((point) => text("patterns.left_one", { kernel: titleOf(point.kernel), length: number(point.length), reason: describeSkipped(point.skipped) }));
     cost.explain(text("patterns.cost_help"));
     const told = [text("patterns.measured", { machine: gpu ?? processor ?? source.name, date: date ?? "?", facts }), ...remarks, left.length ? text("patterns.left_out", { list: left.join(text("patterns.separator")) }) : ""];
     notes.replaceChildren(...codeParts(told.join(" ")));
@@ -174,6 +174,9 @@ export function mount(root, context) {
   const recolour = () => drawGrid(shown);
   document.addEventListener("themechange", recolour);
   drawAll();
-  ask("v1/costs").then(({ costs }) => { if (!ended) drawCost(costs); }).catch((fault) => { cost.explain(fault.message); });
+  Promise.all([ask("v1/costs"), ask("v1/kinds")]).then(([{ costs }, { attention }]) => {
+    known = new Map(attention.map((one) => [one.kind, one]));
+    if (!ended) drawCost(costs);
+  }).catch((fault) => { cost.explain(fault.message); });
   return () => { ended = true; document.removeEventListener("themechange", recolour); asking.end(); matrix.end(); chart.end(); };
 }

@@ -1,5 +1,6 @@
 /* Positions: one encoding beside another, each as a table and as what it does to a score by distance. */
 
+import { ask } from "../api.js";
 import { makeAsking } from "../asking.js";
 import { CurveChart } from "../curves.js";
 import { make, makeNumber, makeSelect } from "../dom.js";
@@ -11,15 +12,23 @@ import { transformers } from "../sentence.js";
 export const name = "positions";
 export const needs = () => true;
 
-const KINDS = ["sinusoidal", "rotary", "alibi", "t5", "relative", "transformer_xl", "continuous"];
-const FIRST = { left: "sinusoidal", right: "rotary" };
-const BIAS = new Set(["alibi", "t5"]);
 
 /** @param {HTMLElement} root @param {any} context */
 export function mount(root, context) {
+  let end = () => {};
+  let ended = false;
+  build(root, context, () => ended).then((stop) => { end = stop ?? end; }).catch((fault) => { root.textContent = fault.message; });
+  return () => { ended = true; end(); };
+}
+
+/** The view, once the server has said which encodings there are. @param {HTMLElement} root @param {any} context @param {() => boolean} hasEnded */
+async function build(root, context, hasEnded) {
   const { state, text, update } = context;
   const own = transformers(context.models).map((model) => `model:${model.name}`);
-  const options = [...KINDS.map((kind) => [kind, text(`positions.kind_${kind}`)]), ...own.map((key) => [key, text("positions.of_model", { model: key.slice(6) })])];
+  const { positions } = await ask("v1/kinds");
+  if (hasEnded()) return;
+  const known = positions.filter((one) => !one.needs_model);
+  const options = [...known.map((one) => [one.kind, one.title[context.language]]), ...own.map((key) => [key, text("positions.of_model", { model: key.slice(6) })])];
   const bounded = (key, otherwise, low, high) => { const given = Number(state[key]); return given >= low && given <= high ? Math.round(given) : otherwise; };
   const sizes = () => ({ length: bounded("length", 48, 8, 256), dim: 2 * Math.round(bounded("dim", 64, 8, 256) / 2), heads: bounded("heads", 4, 1, 16) });
   const sides = ["left", "right"].map((side) => makeSide(context, side, { options, sizes }));
@@ -39,7 +48,7 @@ export function mount(root, context) {
 /** @param {any} context @param {string} side @param {{options: any[], sizes: () => any}} parts */
 function makeSide(context, side, { options, sizes }) {
   const { state, text, number, update } = context;
-  const chosen = () => (options.some(([key]) => key === state[side]) ? state[side] : FIRST[side]);
+  const chosen = () => (options.some(([key]) => key === state[side]) ? state[side] : options[side === "left" ? 0 : 1][0]);
   const root = make("section", { class: "side", "aria-label": text(`positions.${side}`) });
   const asking = makeAsking(root);
   const picture = makeFigure(context, { name: `positions-${side}`, title: text("positions.table"), caption: "" });
@@ -47,7 +56,7 @@ function makeSide(context, side, { options, sizes }) {
   const formula = make("div", {});
   const origin = make("p", { class: "quiet" });
   root.append(
-    makeSelect({ label: text(`positions.${side}`), value: chosen(), options, onChange: (value) => { update({ [side]: value }); ask(); } }),
+    makeSelect({ label: text(`positions.${side}`), value: chosen(), options, onChange: (value) => { update({ [side]: value }); askAgain(); } }),
     asking.problem, formula, origin, picture.root, curve.root);
   let shown = null;
   const rowName = (row) => String(shown.first_row + row);
@@ -55,7 +64,7 @@ function makeSide(context, side, { options, sizes }) {
   const table = new Matrix(picture.body, signed);
   const chart = new CurveChart(curve.body, { context, onRead: curve.read, label: text("positions.curve") });
 
-  function ask() {
+  function askAgain() {
     const [key, model] = chosen().split(":");
     const { length, dim, heads } = sizes();
     const body = key === "model" ? { model, length } : { position: { kind: key }, length, dim, heads };
@@ -68,9 +77,9 @@ function makeSide(context, side, { options, sizes }) {
     origin.textContent = text(`positions.origin_${shown.origin}`);
     picture.root.hidden = shown.table === null;
     if (shown.table) {
-      picture.explain(text(BIAS.has(shown.kind) ? "positions.table_buckets" : `positions.table_${shown.rows}`));
+      picture.explain(text(shown.curve !== "product" ? "positions.table_buckets" : `positions.table_${shown.rows}`));
       const columns = shown.table[0].map((_, place) => ({ text: String(place) }));
-      table.kind = BIAS.has(shown.kind) ? "sequence" : "diverging";
+      table.kind = shown.curve !== "product" ? "sequence" : "diverging";
       table.show({ rows: shown.table.map((_, row) => ({ text: rowName(row) })), columns, values: Float64Array.from(shown.table.flat()) });
       picture.read("");
       picture.offer({ table: () => ({ columns: [text("positions.row"), ...columns.map((one) => one.text)], rows: shown.table.map((row, i) => [rowName(i), ...row]) }), svg: () => table.toSvg(), data: () => shown, request });
@@ -84,5 +93,5 @@ function makeSide(context, side, { options, sizes }) {
     curve.offer({ table: () => chart.sheet(), svg: () => chart.toSvg(), data: () => ({ first_distance: shown.first_distance, curves: shown.curves }), request });
   }
 
-  return { root, ask, end: () => { asking.end(); table.end(); chart.end(); } };
+  return { root, ask: askAgain, end: () => { asking.end(); table.end(); chart.end(); } };
 }

@@ -1,0 +1,1 @@
+"""One file for each attention kernel: a function of queries, keys, values and a mask."""

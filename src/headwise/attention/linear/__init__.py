@@ -1,0 +1,1 @@
+"""What the kernels in linear time share: feature maps and products under a mask."""

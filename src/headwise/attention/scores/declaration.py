@@ -1,0 +1,42 @@
+"""What a score declares about itself, in the file that computes it (settings/kind.py)."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from headwise.attention.capabilities import RowLimit
+from headwise.attention.scores.comparison import Score
+from headwise.settings.kind import Kind
+
+
+class ScoreKind(Kind):
+    """Settings of one score, and what it declares."""
+
+    formula: ClassVar[str]
+    parameters: ClassVar[Mapping[str, str]] = {}
+    """What the formula calls its weights, with the attributes that hold them."""
+    drawn: ClassVar[bool] = True
+    """Whether the weights that are learned begin with random numbers."""
+    same_width: ClassVar[bool] = False
+    """Whether queries and keys must have the same width."""
+    number: ClassVar[str | None] = None
+    """The setting that the formula needs beside its weights."""
+
+    @classmethod
+    def small(cls, kind: str, *, num_keys: int, hidden: int) -> "ScoreKind":
+        """Settings for an example that is worked by hand; `hidden`: numbers that a network compares
+        in."""
+        return cls(kind=kind)
+
+    @property
+    def longest_row(self) -> RowLimit | None:
+        """The limit of the rows it can compare; None: any length."""
+        return None
+
+    @classmethod
+    def declare(cls) -> dict[str, Any]:
+        return {**super().declare(), "formula": cls.formula, "number": cls.number}
+
+    def build(self, *, query_dim: int, key_dim: int) -> Score:
+        """A function or module of (q, k); for multi-head attention both widths are those of a
+        head."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how its score is built")

@@ -1,0 +1,182 @@
+"""Tokens sorted by segment, for kernels in linear time that never see a table of all pairs.
+
+Such kernels honour three parts of a mask: causal, padding and segments. This module reads them and
+sorts the tokens of a row by their segment number, so that each segment is one unbroken stretch
+wherever its tokens stood.
+
+    self-attention   one place of the order holds the query and the key of a token
+    otherwise        every key and every query has its own place; a key stands before the queries
+                     that may see it
+
+Sorting has static sizes and never waits for the device. A stack of layers prepares the order once.
+
+Tested against: dense masks, through the laws.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+from headwise.attention.biases import Bias
+from headwise.attention.masks import Causal, Mask, Padding, Part, Prepared, Segments
+from headwise.attention.packed_segments import line_up, read_segments, real_tokens
+from headwise.errors import MaskError, UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentOrder:
+    """Where everything stands: place p holds number `order[p]` of what was given; `run[p]` is its
+    sentence, counted from 0."""
+
+    order: Int[Tensor, "batch place"]
+    inverse: Int[Tensor, "batch place"]
+    run: Int[Tensor, "batch place"]
+    is_joint: bool
+    """Whether queries and keys share places; else the keys' numbers come first, the queries' after
+    them."""
+
+    def sentence(self, num_keys: int) -> Int[Tensor, "batch key"]:
+        """The sentence of every key."""
+        return self.run.gather(1, self.inverse)[:, :num_keys]
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedMask(Prepared):
+    """A mask as causal (an offset or None), visible keys (or None for all) and a line (None: one
+    sentence)."""
+
+    offset: int | None
+    visible: Bool[Tensor, "batch key"] | None
+    line: SegmentOrder | None
+
+
+def prepare_order(
+    mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True
+) -> Mask:
+    """The mask laid on a line."""
+    if mask.is_empty(num_queries, num_keys):
+        return mask
+    lined = order_mask(mask, num_queries, num_keys, kind=kind, causal_too=causal_too)
+    return Mask((lined,), blind_count=mask.blind_count)
+
+
+def order_mask(
+    mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True
+) -> OrderedMask:
+    """As prepared, or worked out now; a part that cannot be honoured is refused with what can."""
+    prepared, mask = mask.worked_out(OrderedMask), mask.as_given()
+    for part in mask.parts:  # those of a prepared one too: another kernel may have prepared it
+        known = isinstance(part, Padding | Segments) or (causal_too and isinstance(part, Causal))
+        if not known:
+            raise _refusal(part, kind, causal_too=causal_too)
+    if prepared is not None:
+        return prepared
+    visible, pairs = real_tokens(mask), read_segments(mask)
+    for _, key in pairs:
+        visible = key != 0 if visible is None else visible & (key != 0)
+    line = _lay_out(pairs, mask.causal_offset, num_queries, num_keys) if pairs else None
+    return OrderedMask(mask, mask.causal_offset, visible, line)
+
+
+def _refusal(part: Part, kind: str, *, causal_too: bool) -> MaskError:
+    given = type(part).__name__.lower()
+    can, can_zh = (
+        ("causal, padding and segments", "因果、填充与分段")
+        if causal_too
+        else ("padding and segments", "填充与分段")
+    )
+    ways = "window, linear or fused" if isinstance(part, Causal) else "full or fused"
+    return MaskError(
+        f"attention.kind={kind} cannot honour a mask of kind {given}, only {can}; use "
+        f"attention.kind={ways}",
+        f"attention.kind={kind} 无法遵守 {given} 掩码，只支持{can_zh}；请用 attention.kind={ways}",
+    )
+
+
+def refuse_bias(bias: Bias | None, *, kind: str) -> None:
+    if bias is not None:
+        raise UsageError(
+            f"attention.kind={kind} never forms the score of a single pair, so a bias (relative "
+            "positions, ALiBi) cannot be added to it; "
+            "use attention.kind=full or fused, or positions that are added to x or rotate it",
+            f"attention.kind={kind} 不计算单个查询与键的分数，无法加偏置（相对位置、ALiBi）；请用 "
+            "attention.kind=full 或 fused，"
+            "或改用加到输入上或旋转式的位置编码",
+        )
+
+
+def _lay_out(
+    pairs: list[tuple[Tensor, Tensor]], offset: int | None, num_queries: int, num_keys: int
+) -> SegmentOrder:
+    is_joint = all(query is key for query, key in pairs) and offset in (None, 0)
+    numbers = [key if is_joint else torch.cat([key, query], dim=1) for query, key in pairs]
+    by_time = None
+    if not is_joint:
+        device = numbers[0].device
+        key_time = torch.arange(num_keys, device=device)
+        query_time = torch.arange(num_queries, device=device) + (offset or 0)
+        if offset is None:
+            key_time, query_time = torch.zeros_like(key_time), torch.zeros_like(query_time)
+        # Twice the time: a query stands right after the key of its own time. What has one time
+        # stays as it is.
+        by_time = torch.cat([2 * key_time, 2 * query_time + 1]).argsort(stable=True)
+    order, run = line_up(numbers, by_time)
+    return SegmentOrder(order, invert(order), run, is_joint)
+
+
+def invert(order: Int[Tensor, "*batch place"]) -> Int[Tensor, "*batch place"]:
+    """For every number the place it stands at."""
+    places = torch.arange(order.shape[-1], device=order.device).expand_as(order)
+    return torch.empty_like(order).scatter_(-1, order, places)
+
+
+class _Reordered(torch.autograd.Function):
+    """x[…, order, :]; going back is the inverse order, so nothing is added up and the result is the
+    same every time."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
+        ctx.save_for_backward(order, inverse)
+        return x.gather(-2, order[..., None].expand(*order.shape, x.shape[-1]))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None, None]:
+        order, inverse = ctx.saved_tensors
+        return _Reordered.apply(gradients[0], inverse, order), None, None
+
+
+def reorder(
+    x: Shaped[Tensor, "batch head *round place size"],
+    order: Int[Tensor, "#batch #head *round place"],
+    inverse: Int[Tensor, "#batch #head *round place"],
+) -> Shaped[Tensor, "batch head *round place size"]:
+    """Row p of the result is row order[p] of x; `order` is a permutation and `inverse` its
+    inverse."""
+    places = x.shape[:-1]
+    return _Reordered.apply(x, order.expand(places), inverse.expand(places))
+
+
+def put_in_order(
+    line: SegmentOrder,
+    of_queries: Shaped[Tensor, "batch head query size"] | None,
+    of_keys: Tensor | None,
+) -> Shaped[Tensor, "batch head place size"]:
+    """What belongs to queries, or to keys, at its places on the line; zeros where the other kind
+    stands."""
+    given = of_queries if of_keys is None else of_keys
+    assert given is not None
+    if not line.is_joint:
+        missing = line.order.shape[1] - given.shape[2]
+        given = F.pad(given, (0, 0, missing, 0) if of_keys is None else (0, 0, 0, missing))
+    return reorder(given, line.order[:, None], line.inverse[:, None])
+
+
+def take_queries(
+    line: SegmentOrder, on_line: Shaped[Tensor, "batch head place size"], num_queries: int
+) -> Shaped[Tensor, "batch head query size"]:
+    """Back from the line: what stands at the places of the queries."""
+    return reorder(on_line, line.inverse[:, None], line.order[:, None])[:, :, -num_queries:]

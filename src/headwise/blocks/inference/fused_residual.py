@@ -1,0 +1,77 @@
+"""The residual stream of one decoding step: who reads it applies a norm, who is done adds to it.
+
+    norm before:   read: norm_i(x) Wᵀ       add: x ← x + y
+    norm after:    read: n(x) Wᵀ            add: x ← n(x) + y, n ← norm_i; the norm of the last sum
+                                            is applied by the next reader
+
+Norms are put off until somebody reads. Then a product of few rows applies the norm itself, and with
+many rows the sum and its norm are one operation (blocks/inference/projection.py). The numbers are
+those of `Residual`.
+
+Tested through the whole decoder: step by step = at once.
+"""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from headwise.blocks.inference.projection import Activation, add_and_norm, fuses, project
+from headwise.blocks.residual import Residual
+
+
+class FusedResidual:
+    def __init__(self, x: Float[Tensor, "row dim"]) -> None:
+        self._x = x
+        self._addend: Tensor | None = None
+        self._owed: nn.Module | None = None
+
+    def read(
+        self,
+        weight: Float[Tensor, "output dim"],
+        bias: Float[Tensor, "output"] | None,
+        *,
+        norm: nn.Module | None = None,
+        activation: Activation | None = None,
+    ) -> Float[Tensor, "row output"]:
+        """A product of the stream, under the reader's norm or the one that is owed."""
+        if fuses(self._x):
+            return project(
+                self._x,
+                weight,
+                bias,
+                norm=self._owed if norm is None else norm,
+                activation=activation,
+            )
+        return project(self._settle(norm), weight, bias, activation=activation)
+
+    def add(
+        self,
+        y: Float[Tensor, "row hidden"],
+        weight: Float[Tensor, "dim hidden"],
+        bias: Float[Tensor, "dim"] | None,
+        *,
+        residual: Residual,
+    ) -> None:
+        """The end of a sub-layer: its last product, of `y`, joins the stream as this residual
+        connection has it."""
+        if fuses(self._x):
+            self._x = project(y, weight, bias, residual=self._x, residual_norm=self._owed)
+        else:
+            self._addend = project(y, weight, bias)
+        self._owed = residual.norm if residual.place == "after" else None
+
+    def _settle(self, norm: nn.Module | None) -> Float[Tensor, "row dim"]:
+        """What a reader of many rows sees; what was put off is done."""
+        if norm is not None:
+            self._x, seen = add_and_norm(self._x, self._addend, norm)
+        elif self._owed is not None:
+            _, seen = add_and_norm(self._x, self._addend, self._owed)
+            self._x = seen
+        else:
+            seen = self._x = self._x if self._addend is None else self._x + self._addend
+        self._addend, self._owed = None, None
+        return seen
+
+
+def norm_before(residual: Residual) -> nn.Module | None:
+    """The norm that the first product inside a residual connection applies to what it reads."""
+    return residual.norm if residual.place == "before" else None

@@ -1,0 +1,1 @@
+"""Parallel text for translation: reading, filtering, learning tokenizers, storing token ids."""

@@ -1,0 +1,250 @@
+"""The `data:` section of a translation recipe, and how each kind of parallel corpus is opened.
+
+A corpus is written as a string or as a mapping:
+
+    corpus/train                 corpus/train.en and corpus/train.de, each plain, .gz or .xz
+    corpus/pairs.tsv.gz          one tab-separated file; {path: …, columns: {en: 0, zh: 1}}
+    known:multi30k/raw/train     a public corpus that `headwise data fetch` downloaded
+    pocket:train                 sentences of the built-in grammar;
+                                 {kind: pocket, split: train, count: 5000}
+
+`weight` is how often its pairs are seen in an epoch; `split` takes a part by sentence
+(`data/splits.py`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from headwise.data.corpus_names import LanguageCode, as_list, expand
+from headwise.data.known.corpora import find_known
+from headwise.data.pairs.filtering import FilterSettings
+from headwise.data.pairs.parallel_files import Columns, Pair, find_parallel, read_parallel, read_tsv
+from headwise.data.splits import Part, SplitSettings, part_of
+from headwise.data.text_lines import find_text_file
+from headwise.errors import SettingsError
+from headwise.settings import Settings
+
+MAX_REMEMBERED = 250_000
+"""Pocket sentences kept in memory between readings: about 80 MB."""
+_TSV_ENDINGS = (".tsv", ".tsv.gz", ".tsv.xz")
+
+
+class Keep(Settings):
+    """Keep the rows of a TSV file that have one of these values in the column."""
+
+    column: int = pydantic.Field(ge=0, le=1000)
+    values: tuple[str, ...]
+
+
+class _Corpus(Settings):
+    weight: float = pydantic.Field(default=1.0, gt=0.0, le=1000.0)
+    """How often each pair is seen in an epoch: 2 twice, 0.5 every other epoch."""
+    limit: int | None = pydantic.Field(default=None, ge=1)
+    """Take at most this many pairs from the start (after `split`)."""
+
+
+class _SplitCorpus(_Corpus):
+    split: SplitSettings | None = None
+    """Take only a part, chosen by a hash of the sentence."""
+
+
+class FilesCorpus(_SplitCorpus):
+    """Two line-aligned files: path.SOURCE and path.TARGET."""
+
+    kind: Literal["files"] = "files"
+    path: Path
+
+
+class TsvCorpus(_SplitCorpus):
+    """One tab-separated file."""
+
+    kind: Literal["tsv"] = "tsv"
+    path: Path
+    columns: dict[str, Annotated[int, pydantic.Field(ge=0, le=1000)]] | None = None
+    """The column of each language, from 0; by default the source is 0 and the target 1."""
+    keep: tuple[Keep, ...] = ()
+    header: bool = False
+    """The first line names the columns and is not a pair."""
+
+
+class KnownCorpus(_SplitCorpus):
+    """A part of a known public corpus, such as multi30k/raw/train."""
+
+    kind: Literal["known"] = "known"
+    name: str
+    keep: tuple[Keep, ...] | None = None
+    """Keep other rows than the table of known corpora does by default."""
+
+
+class PocketCorpus(_Corpus):
+    """Sentences of the grammar that comes with Headwise: English, German, Chinese."""
+
+    kind: Literal["pocket"] = "pocket"
+    split: Literal["train", "valid", "test", "unseen"] = "train"
+    count: int | None = pydantic.Field(default=None, ge=1, le=10_000_000)
+    """Number of sentences; null: 100,000 of train, 1,000 of the other splits."""
+    seed: int = 0
+
+
+def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
+    return (
+        "tsv" if path.endswith(_TSV_ENDINGS) or {"columns", "header"} & options.keys() else "files"
+    )
+
+
+Corpus = Annotated[
+    Annotated[
+        FilesCorpus | TsvCorpus | KnownCorpus | PocketCorpus, pydantic.Field(discriminator="kind")
+    ],
+    pydantic.BeforeValidator(partial(expand, kind_of_path=_kind_of_path)),
+]
+Corpora = Annotated[tuple[Corpus, ...], pydantic.BeforeValidator(as_list)]
+
+
+class DataSettings(Settings):
+    """Languages, corpora, filters and the length of rows."""
+
+    source: LanguageCode
+    """Language code of the source: en in corpus/train.en, or a name in `columns`."""
+    target: LanguageCode
+    train: Corpora = pydantic.Field(min_length=1)
+    valid: Corpora = ()
+    test: Corpora = ()
+    filter: FilterSettings = FilterSettings()
+    row_tokens: int = pydantic.Field(default=128, ge=16, le=8192, multiple_of=8)
+    """Target tokens of a row; the source row follows the proportion of the corpus. Longer sentences
+    are left out."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_languages(self) -> "DataSettings":
+        if self.source == self.target:
+            raise SettingsError(
+                f"source and target are both {self.source!r}; give two different language codes",
+                f"source 与 target 都是 {self.source!r}；请给出两种不同的语言代码",
+            )
+        for corpus in (*self.train, *self.valid, *self.test):
+            if (
+                isinstance(corpus, _SplitCorpus)
+                and corpus.split
+                and corpus.split.by not in (self.source, self.target)
+            ):
+                raise SettingsError(
+                    f"split.by is {corpus.split.by!r}; it must be {self.source!r} or "
+                    f"{self.target!r}",
+                    f"split.by 为 {corpus.split.by!r}；必须是 {self.source!r} 或 {self.target!r}",
+                )
+        return self
+
+    def corpora(self, part: Part) -> tuple[Corpus, ...]:
+        named: tuple[Corpus, ...] = getattr(self, part)
+        return named
+
+
+def corpus_name(corpus: Corpus) -> str:
+    """A short name for reports."""
+    match corpus:
+        case FilesCorpus() | TsvCorpus():
+            return str(corpus.path)
+        case KnownCorpus():
+            return f"known:{corpus.name}"
+        case PocketCorpus():
+            return f"pocket:{corpus.split}"
+
+
+def read_corpus(corpus: Corpus, *, source: str, target: str) -> Iterator[Pair]:
+    """The pairs of a corpus in the order of its files, after `split`, `keep` and `limit`."""
+    match corpus:
+        case FilesCorpus():
+            pairs = read_parallel(*find_parallel(corpus.path, source, target))
+        case TsvCorpus():
+            columns = choose_columns(
+                corpus.columns or {source: 0, target: 1}, corpus.keep, source, target
+            )
+            pairs = read_tsv(find_text_file(corpus.path), replace(columns, header=corpus.header))
+        case KnownCorpus():
+            pairs = _read_known(corpus, source, target)
+        case PocketCorpus():
+            pairs = read_pocket(corpus, source=source, target=target)
+    if isinstance(corpus, _SplitCorpus) and corpus.split is not None:
+        pairs = _take_part(pairs, corpus.split, by_source=corpus.split.by == source)
+    return pairs if corpus.limit is None else islice(pairs, corpus.limit)
+
+
+def corpus_files(corpus: Corpus, *, source: str, target: str) -> list[Path]:
+    """The files of a corpus; a missing one is an error."""
+    match corpus:
+        case FilesCorpus():
+            return list(find_parallel(corpus.path, source, target))
+        case TsvCorpus():
+            return [find_text_file(corpus.path)]
+        case KnownCorpus():
+            part = find_known(corpus.name, languages=(source, target))
+            return [part.path] if part.columns else list(find_parallel(part.path, source, target))
+        case PocketCorpus():
+            return []
+
+
+def choose_columns(
+    columns: Mapping[str, int], keep: tuple[Keep, ...], source: str, target: str
+) -> Columns:
+    if source not in columns or target not in columns:
+        raise SettingsError(
+            f"columns names {', '.join(columns)}, but {source!r} and {target!r} are needed; "
+            f"write e.g. columns: {{{source}: 0, {target}: 1}}",
+            f"columns 中有 {'、'.join(columns)}，但需要 {source!r} 和 {target!r}；例如 columns: "
+            f"{{{source}: 0, {target}: 1}}",
+        )
+    return Columns(
+        columns[source], columns[target], {rule.column: frozenset(rule.values) for rule in keep}
+    )
+
+
+def _read_known(corpus: KnownCorpus, source: str, target: str) -> Iterator[Pair]:
+    part = find_known(corpus.name, languages=(source, target))
+    if part.columns is None:
+        return read_parallel(*find_parallel(part.path, source, target))
+    keep = (
+        tuple(Keep(column=c, values=v) for c, v in part.keep.items())
+        if corpus.keep is None
+        else corpus.keep
+    )
+    return read_tsv(part.path, choose_columns(part.columns, keep, source, target))
+
+
+def _take_part(pairs: Iterator[Pair], split: SplitSettings, *, by_source: bool) -> Iterator[Pair]:
+    return (
+        pair
+        for pair in pairs
+        if part_of(pair.source if by_source else pair.target, split) == split.part
+    )
+
+
+def read_pocket(corpus: PocketCorpus, *, source: str, target: str) -> Iterator[Pair]:
+    """Sentences of the built-in grammar; the line number is the index of the sentence."""
+    count = corpus.count or (100_000 if corpus.split == "train" else 1_000)
+    if count <= MAX_REMEMBERED:
+        return iter(_remember_pocket(corpus.split, count, corpus.seed, source, target))
+    return _speak_pocket(corpus.split, count, corpus.seed, source, target)
+
+
+def _speak_pocket(split: str, count: int, seed: int, source: str, target: str) -> Iterator[Pair]:
+    from headwise.pocket import texts  # imported here, because few runs need the grammar
+
+    for number, (left, right) in enumerate(
+        texts(split, count, (source, target), seed=seed), start=1
+    ):
+        yield Pair(left, right, f"pocket:{split}", number)
+
+
+@lru_cache(maxsize=2)
+def _remember_pocket(
+    split: str, count: int, seed: int, source: str, target: str
+) -> tuple[Pair, ...]:
+    """Keep the sentences: preparation reads a corpus four times, and generating is slow."""
+    return tuple(_speak_pocket(split, count, seed, source, target))

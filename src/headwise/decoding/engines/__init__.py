@@ -1,0 +1,1 @@
+"""How a search runs over a stepper: plainly, recorded in static buffers, or continuously."""

@@ -1,0 +1,125 @@
+"""The settings that every way to generate shares: lengths, phrases, unknown tokens, batches.
+
+A way to generate (greedy search, beam search, sampling …) subclasses `GenerationSettings`, adds a
+`kind` and its own fields, and overrides the properties below where its answer differs.
+Tested: limits, contradictions between phrases, and every subclass through `choices.py`.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from headwise.decoding.rules.length_limit import LengthLimit
+from headwise.errors import SettingsError
+from headwise.settings import Settings
+from headwise.text.phrase_matching import NOT_WATCHED, occurs, single_spaced
+
+MAX_LENGTH = 65_536
+
+
+class Batching(Settings):
+    """How a file is cut into batches: by length within a window, so that memory stays bounded."""
+
+    sentences: int = Field(default=64, ge=1)
+    """At most this many sentences in a batch."""
+    tokens: int = Field(default=8192, ge=1)
+    """At most this many source tokens in a batch, padding counted."""
+    window: int = Field(default=4096, ge=1)
+    """Sentences read, sorted by length and decoded before the next are read."""
+
+
+class GenerationSettings(Settings):
+    """What all ways to generate share."""
+
+    plans: ClassVar[bool] = False
+    """Whether required phrases can be planned for."""
+    max_length: int | LengthLimit = LengthLimit()
+    """Most tokens generated, end of sentence included: a number, or {factor, extra, limit} of the
+    source's length."""
+    min_length: int = Field(default=0, ge=0)
+    """Fewest tokens generated, end of sentence not counted."""
+    at_limit: Literal["cut", "end"] = "cut"
+    """At the maximum length: cut the hypothesis there, or force the end of the sentence as its last
+    token (free of cost, as transformers' `forced_eos_token_id`, which Marian models set)."""
+    no_repeat_ngrams: int = Field(default=0, ge=0)
+    """No n tokens in a row may occur twice; 0 allows everything."""
+    allow_unknown: bool = True
+    """Whether the unknown token may be generated."""
+    forbidden: tuple[str, ...] = ()
+    """Words or phrases that must not occur in the text, whatever tokens spell them."""
+    required: tuple[str, ...] = ()
+    """Words or phrases that must occur in the text; beam search only."""
+    prefix: str = ""
+    """Every output starts like this."""
+    batching: Batching = Batching()
+
+    @property
+    def num_hypotheses(self) -> int:
+        """Hypotheses that are kept for one sentence while it is generated."""
+        return 1
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether scores depend on the attention to the source."""
+        return False
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> "GenerationSettings":
+        limit = self.max_length if isinstance(self.max_length, int) else self.max_length.limit
+        if limit < 1 or self.min_length >= limit:
+            raise SettingsError(
+                f"max_length must be at least 1 and above min_length; given {limit} and "
+                f"{self.min_length}",
+                f"max_length 必须至少为 1 且大于 min_length；给出 {limit} 与 {self.min_length}",
+            )
+        if limit > MAX_LENGTH:
+            raise SettingsError(
+                f"max_length is {limit:,}; at most {MAX_LENGTH:,} tokens are generated for a "
+                "sentence: lower it",
+                f"max_length 为 {limit:,}；一句最多生成 {MAX_LENGTH:,} 个词元：请调小",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_phrases(self) -> "GenerationSettings":
+        check_phrase_texts(self)
+        return self
+
+
+def check_phrase_texts(settings: GenerationSettings) -> None:
+    """Refuse phrases that are empty, contradict each other, or cannot be planned for."""
+    for phrase in (*settings.forbidden, *settings.required):
+        if not single_spaced(phrase):
+            raise SettingsError(
+                f"the forbidden or required phrase {phrase!r} is empty; give at least one "
+                "character",
+                f"禁用或必需短语 {phrase!r} 为空；请至少给出一个字符",
+            )
+        for character in sorted(NOT_WATCHED.keys() & set(phrase)):
+            en, zh = NOT_WATCHED[character]
+            code = f"U+{ord(character):04X}"
+            raise SettingsError(
+                f"the forbidden or required phrase {phrase!r} holds {code}, {en}; leave that "
+                "character out",
+                f"禁用或必需短语 {phrase!r} 含有 {code}，{zh}；请去掉该字符",
+            )
+    for phrase in settings.required:
+        refuse_contradiction(phrase, settings.forbidden, name=("required phrase", "必需短语"))
+    refuse_contradiction(settings.prefix, settings.forbidden, name=("prefix", "前缀"))
+    if settings.required and not settings.plans:
+        raise SettingsError(
+            "required phrases were given to a search that follows one path and cannot plan for "
+            "them; use kind=beam",
+            "该搜索只沿一条路径前进，无法保证必需短语出现；请使用 kind=beam",
+        )
+
+
+def refuse_contradiction(text: str, forbidden: Sequence[str], *, name: tuple[str, str]) -> None:
+    """A text that is asked for must not hold a forbidden phrase."""
+    for phrase in forbidden:
+        if occurs(phrase, text):
+            raise SettingsError(
+                f"the {name[0]} {text!r} holds {phrase!r}, which is forbidden; drop one of them",
+                f"{name[1]} {text!r} 含有被禁用的 {phrase!r}；请去掉其一",
+            )

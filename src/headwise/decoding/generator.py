@@ -1,0 +1,94 @@
+"""A way to generate: token sequences in, hypotheses out. Code outside this folder knows only this.
+
+    results = generator.generate(sources, settings, rules)
+
+Search over a stepper is one way (`stepper_search.py`). A decoder that writes all tokens at once, or
+refines them in rounds, is another: it subclasses `Generator`, and gets one line in `choices.py`.
+Tested: a fake that writes all words at once passes through translator, server, evaluation and page.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.results import SearchResult
+from headwise.decoding.rules.constraints import SentenceRules
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """What a caller is told while a batch is generated. Results do not depend on it."""
+
+    before_step: Callable[[], None] | None = None
+    """Called before every step; to stop the work, it raises an exception."""
+    on_tokens: Callable[[Sequence[int]], None] | None = None
+    """Called before every step with the best hypothesis of the first sentence so far."""
+    on_result: Callable[[int, SearchResult], None] | None = None
+    """Called with the number and the result of a sentence that is done before the others.
+
+    All results are returned in the end as well.
+    """
+
+
+NO_WATCHER = Watcher()
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A sentence that enters while others are generated."""
+
+    source: Sequence[int]
+    on_result: Callable[[SearchResult], None]
+    prefix: tuple[int, ...] = ()
+    is_over: Callable[[], bool] = lambda: False
+    """Whether nobody waits for the result any more."""
+
+
+NextArrivals = Callable[[int], Sequence[Arrival]]
+"""Given how many sentences are being generated, those that enter now."""
+
+
+class Generator(ABC):
+    """A model together with a way to generate from it."""
+
+    @abstractmethod
+    def generate(
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: GenerationSettings,
+        rules: SentenceRules | Sequence[SentenceRules] | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+        traced: bool = False,
+        watcher: Watcher = NO_WATCHER,
+    ) -> list[SearchResult]:
+        """Generate one batch; results come in the order of the sources.
+
+        `rules` hold for all sentences or name one entry per sentence. `numbers` (0, 1, … by
+        default) name the sentences to the random generator. `traced` keeps what was considered at
+        each step.
+        """
+
+    @abstractmethod
+    def read(
+        self,
+        sources: Sequence[Sequence[int]],
+        target: Sequence[int],
+        *,
+        before_step: Callable[[], None] | None = None,
+    ) -> Iterator[Float[Tensor, "source vocab"]]:
+        """Log-probabilities at every position of a given target and at its end, by source."""
+
+    def can_join(self, settings: GenerationSettings) -> bool:
+        """Whether `generate_continuously` works with these settings."""
+        return False
+
+    def generate_continuously(
+        self, first: Sequence[Arrival], settings: GenerationSettings, more: NextArrivals
+    ) -> None:
+        """Generate for these arrivals and for those that enter meanwhile, until none is left."""
+        raise NotImplementedError(f"{type(self).__name__} generates in batches only")

@@ -1,0 +1,1 @@
+"""What may be written next: token constraints, phrases, prefixes and lengths."""

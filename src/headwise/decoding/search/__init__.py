@@ -1,0 +1,1 @@
+"""How a search chooses among next tokens: greedy search, beam search, sampling."""

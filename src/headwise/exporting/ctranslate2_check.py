@@ -1,0 +1,205 @@
+"""Proof by probes: the same sentences through Headwise and through what was written, before anybody
+is given it.
+
+    in float32    every token's log-probability within 1e-3 (rounding makes some 1e-6), greedy search and beam token for token
+    rounded       (int8, float16, …) a token's log-probability within 0.5 on average; how many translations stay the same is told
+
+Where the two tokens of a first difference are tied within the tolerance, either is right. The
+recipe's own search is measured too: its stop rule may have no equal there (ctranslate2_search.py).
+
+Tested: a changed weight is found, and nothing is published.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from headwise.decoding.choices import DecodingSettings, make_generator
+from headwise.decoding.rules.length_limit import cap_limit, limit_for
+from headwise.decoding.rules.phrases import encode_phrases
+from headwise.decoding.search.sampling import SamplingSettings
+from headwise.errors import HeadwiseError
+from headwise.exporting.ctranslate2_search import exact_searches, translate_search
+from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.steppers import ModelSteppers
+from headwise.tasks.translation.bundle import TranslatorBundle
+from headwise.tasks.translation.length_limits import within_positions
+from headwise.text.tokenizer import BOS, EOS
+
+TOLERANCE = 1e-3
+ROUNDED_TOLERANCE = 0.5
+MAX_TOKENS = 64
+"""Of a translation that must be the same token for token: in a long one two hypotheses may come as
+near as rounding."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How alike the two are on the probes."""
+
+    num_probes: int
+    difference: float
+    """The greatest of a token's log-probability; in rounded numbers the mean."""
+    num_same: int
+    """Probes to which the recipe's own search (sampling: greedy) gives the same translation."""
+
+
+class Comparison:
+    """A bundle and its probes, with what Headwise answers."""
+
+    def __init__(self, bundle: TranslatorBundle, probes: Sequence[str]) -> None:
+        assert isinstance(bundle.model, EncoderDecoder)
+        self.bundle, self.model = bundle, bundle.model
+        self.steppers = ModelSteppers(bundle.model)
+        self.sources = [ids for ids in map(bundle.tokenizers.source.encode, probes) if ids]
+        self.source_pieces = [bundle.tokenizers.source.pieces(ids) for ids in self.sources]
+        names = bundle.tokenizers.target.pieces(range(bundle.tokenizers.target.size))
+        self.numbers = {name: number for number, name in enumerate(names)}
+        self.settings = within_positions(bundle.recipe.decoding, bundle.recipe.model)
+        brief = {"max_length": cap_limit(self.settings.max_length, MAX_TOKENS)}
+        searches = exact_searches(self.settings.model_copy(update=brief))
+        self.exact = [(settings, options, self._search(settings)) for settings, options in searches]
+
+    def _search(self, settings: DecodingSettings) -> list[tuple[int, ...]]:
+        phrases = encode_phrases(settings, self.bundle.tokenizers.target)
+        generator = make_generator(settings, self.steppers)
+        return [
+            generator.generate([source], settings, phrases)[0].best.tokens
+            for source in self.sources
+        ]
+
+    def _search_there(
+        self, translator: Any, settings: DecodingSettings, options: dict[str, Any]
+    ) -> list[tuple[int, ...]]:
+        found = []
+        for source, pieces in zip(self.sources, self.source_pieces, strict=True):
+            limit = limit_for(settings.max_length, len(source))
+            best = translator.translate_batch([pieces], max_decoding_length=limit, **options)[
+                0
+            ].hypotheses[0]
+            numbers = [self.numbers[piece] for piece in best]
+            found.append(tuple(numbers[:-1] if numbers[-1] == EOS else numbers))
+        return found
+
+    @torch.inference_mode()
+    def _log_probabilities(self, source: Sequence[int], target: Sequence[int]) -> torch.Tensor:
+        """Of every token after every beginning of a translation, [target, vocab]."""
+        tokens, given = torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])
+        places = [torch.arange(row.shape[1])[None] for row in (tokens, given)]
+        hidden = self.model(
+            tokens,
+            given,
+            source_segment=torch.ones_like(tokens),
+            target_segment=torch.ones_like(given),
+            source_position=places[0],
+            target_position=places[1],
+        )
+        return self.model.output(hidden)[0].log_softmax(-1)
+
+    def differences(self, translator: Any) -> list[np.ndarray]:
+        """Of the log-probability of each token of the greedy translations, one array a probe."""
+        found = []
+        names = list(self.numbers)
+        for source, pieces, target in zip(
+            self.sources, self.source_pieces, self.exact[0][2], strict=True
+        ):
+            here = self._log_probabilities(source, target).gather(
+                1, torch.tensor([*target, EOS])[:, None]
+            )[:, 0]
+            there = translator.score_batch(
+                [pieces], [[names[number] for number in target]], max_input_length=0
+            )[0]
+            found.append(np.abs(here.numpy() - np.array(there.log_probs)))
+        return found
+
+    def _is_tied(self, number: int, here: tuple[int, ...], there: tuple[int, ...]) -> bool:
+        """Whether the first tokens in which two translations of a probe differ are equally
+        probable.
+        """
+        ours, theirs = (*here, EOS), (*there, EOS)
+        place = next(
+            place
+            for place, pair in enumerate(zip(ours, theirs, strict=False))
+            if pair[0] != pair[1]
+        )
+        row = self._log_probabilities(self.sources[number], here[:place])[-1]
+        return abs(float(row[ours[place]] - row[theirs[place]])) <= TOLERANCE
+
+    def _same_in_recipe(self, translator: Any) -> int:
+        """Up to the recipe's own limits: a probe of another language often reaches them."""
+        if isinstance(self.settings, SamplingSettings):
+            settings, options, here = self.exact[0]
+        else:
+            settings, options = self.settings, translate_search(self.settings).options
+            here = self._search(settings)
+        there = self._search_there(translator, settings, options)
+        return sum(a == b for a, b in zip(here, there, strict=True))
+
+    def prove(self, directory: Path) -> Agreement:
+        """What was written in float32 must be the same function, searched in the same way."""
+        translator = load_foreign(directory, compute_type="float32")
+        largest = max(float(part.max()) for part in self.differences(translator))
+        if not largest <= TOLERANCE:
+            raise HeadwiseError(
+                "CTranslate2 gives a token another log-probability than Headwise, by "
+                f"{largest:.2g} (at most {TOLERANCE} is rounding), so nothing was written; please "
+                "report it with the versions of both (headwise doctor)",
+                f"CTranslate2 给出的词元对数概率与 Headwise 相差 {largest:.2g}（舍入误差至多 "
+                f"{TOLERANCE}），因此没有写入任何内容；请附上两者的版本（headwise doctor）"
+                "报告此问题",
+            )
+        for settings, options, here in self.exact:
+            there = self._search_there(translator, settings, options)
+            for number, pair in enumerate(zip(here, there, strict=True)):
+                if pair[0] != pair[1] and not self._is_tied(number, *pair):
+                    raise self._explain_difference(settings.kind, number, *pair)
+        return Agreement(len(self.sources), largest, self._same_in_recipe(translator))
+
+    def measure(self, directory: Path, quantization: str) -> Agreement:
+        """What was written in rounded numbers must be near."""
+        # A CPU has no products of 16 bits: it is the rounded weights that are measured there.
+        translator = load_foreign(
+            directory, compute_type="int8" if quantization.startswith("int8") else "float32"
+        )
+        mean = float(np.concatenate(self.differences(translator)).mean())
+        if not mean <= ROUNDED_TOLERANCE:
+            raise HeadwiseError(
+                f"rounded to {quantization}, the log-probability of a token is off by {mean:.2g} "
+                f"on average (at most {ROUNDED_TOLERANCE} is taken), so nothing was written; "
+                "choose another --quantization, e.g. float16 or none",
+                f"舍入为 {quantization} 后，词元的对数概率平均偏差 {mean:.2g}（至多 "
+                f"{ROUNDED_TOLERANCE}），因此没有写入任何内容；请换一种 --quantization，例如 "
+                "float16 或 none",
+            )
+        return Agreement(len(self.sources), mean, self._same_in_recipe(translator))
+
+    def _explain_difference(
+        self, kind: str, number: int, here: tuple[int, ...], there: tuple[int, ...]
+    ) -> HeadwiseError:
+        target = self.bundle.tokenizers.target
+        probe = self.bundle.tokenizers.source.decode(self.sources[number])
+        return HeadwiseError(
+            f"with {kind} search CTranslate2 translates the probe {probe[:60]!r} as "
+            f"{target.decode(there)[:60]!r}, Headwise as {target.decode(here)[:60]!r}, so nothing "
+            "was written; check with sentences of your own: --probes FILE",
+            f"使用 {kind} 搜索时，CTranslate2 把探测句 {probe[:60]!r} 译为 "
+            f"{target.decode(there)[:60]!r}，Headwise 译为 {target.decode(here)[:60]!r}，"
+            "因此没有写入任何内容；可用自己的句子检查：--probes FILE",
+        )
+
+
+def load_foreign(directory: Path, *, compute_type: str) -> Any:
+    import ctranslate2
+
+    # It sets the number of threads for torch too, whose sums would then be rounded differently: the
+    # same number as before.
+    return ctranslate2.Translator(
+        str(directory),
+        device="cpu",
+        compute_type=compute_type,
+        intra_threads=torch.get_num_threads(),
+    )

@@ -1,0 +1,40 @@
+"""How the kernels of this folder are started: on Hopper, before the kernel in front of them has
+ended.
+
+A kernel started so (programmatic dependent launch, CUDA 11.8) overlaps its start and the reading of
+what does not depend on others with the end of the one before; where it needs that one's results it
+waits. Reading anything that another kernel wrote, and writing anything at all, must come after the
+wait.
+"""
+
+from functools import cache
+
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra import cuda
+
+EARLY_STARTS = True
+"""Whether kernels are started early where the hardware can."""
+
+
+@triton.jit
+def wait_for_last_kernel(EARLY: tl.constexpr):
+    if EARLY:
+        cuda.gdc_wait()
+        # The next kernel may take its place already: it waits for this one to end, where it needs
+        # to.
+        cuda.gdc_launch_dependents()
+
+
+@cache
+def starts_early(device: int) -> bool:
+    return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+def early_start(tensor: torch.Tensor) -> dict[str, bool]:
+    """The last arguments of a kernel that works on this tensor and calls
+    `wait_for_last_kernel(EARLY)`."""
+    if EARLY_STARTS and tensor.is_cuda and starts_early(tensor.get_device()):
+        return {"EARLY": True, "launch_pdl": True}
+    return {"EARLY": False}

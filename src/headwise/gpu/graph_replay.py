@@ -1,0 +1,50 @@
+"""A function that is called again and again with nothing changing but numbers: recorded once, then
+replayed.
+
+Launching a kernel costs the CPU several microseconds, more than most kernels of a decoding step
+take. A CUDA graph holds all the launches of a step, and replaying it is one. The function must have
+no arguments and no result: it reads and writes tensors that stay where they are; it must not wait
+for the device, and its shapes may not depend on what is in them.
+
+    play = Recording(function, device)
+    play()        # runs it, which compiles and warms up what needs it
+    play()        # records and replays it
+    play()        # replays it
+
+On a CPU it only calls the function. Tested: the same numbers as plain calls, on both.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+class Recording:
+    """A function of no arguments that a GPU replays from its second call on."""
+
+    _pool: Any = None
+
+    def __init__(self, function: Callable[[], None], device: torch.device) -> None:
+        self._function, self._device = function, device
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._calls = 0
+
+    def __call__(self) -> None:
+        self._calls += 1
+        if self._device.type != "cuda" or self._calls == 1:
+            self._function()
+            return
+        if self._graph is None:
+            self._graph = self._record()
+        self._graph.replay()
+
+    def _record(self) -> torch.cuda.CUDAGraph:
+        # All recordings use one pool of memory: they never run at the same time, and what they make
+        # is not read afterwards.
+        if Recording._pool is None:
+            Recording._pool = torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=Recording._pool):
+            self._function()
+        return graph

@@ -1,0 +1,1 @@
+"""Recurrent models: translators and language models made of recurrent cells."""

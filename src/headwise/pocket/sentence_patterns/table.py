@@ -1,0 +1,42 @@
+"""All patterns of the pocket corpus.
+
+Their order is part of the corpus: a sentence draws its pattern by index.
+"""
+
+from functools import cache
+
+from headwise.pocket.pattern import Pattern
+from headwise.pocket.sentence_patterns import (
+    actions,
+    ambiguous_words,
+    clauses,
+    descriptions,
+    numbers_and_dates,
+    places,
+    pronouns_for_people,
+    pronouns_for_things,
+    questions,
+)
+
+
+@cache
+def patterns() -> tuple[Pattern, ...]:
+    """All patterns of the corpus."""
+    modules = (
+        actions,
+        questions,
+        places,
+        descriptions,
+        numbers_and_dates,
+        clauses,
+        pronouns_for_things,
+        pronouns_for_people,
+        ambiguous_words,
+    )
+    return tuple(pattern for module in modules for pattern in module.PATTERNS)
+
+
+@cache
+def pattern_wheel() -> tuple[Pattern, ...]:
+    """Every pattern as often as its weight, so that one uniform choice respects the weights."""
+    return tuple(pattern for pattern in patterns() for _ in range(pattern.weight))

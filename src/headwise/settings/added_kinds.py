@@ -1,0 +1,207 @@
+"""Words that other packages add to recipes, found through Python's entry points.
+
+A package adds a word by naming a class in its `pyproject.toml`; the class is a `Kind` of the choice
+it joins (for attention: `headwise.attention.capabilities.AttentionKind`):
+
+    [project.entry-points."headwise.attention"]
+    laplace = "headwise_laplace:Laplace"
+
+    model: {encoder: {attention: {kind: laplace, width: 2.0}}}
+
+The groups are `headwise.attention`, `headwise.scores`, `headwise.positions`, `headwise.norms` and
+`headwise.tasks`. A recipe names the word and never an import path. A word that is built in wins. A
+word that is not is looked up by its name among the installed packages, and the one package that
+offers it is imported; nothing else is. To open a choice to a group, write
+
+    AnySettings = Annotated[First | Second, OpenChoice("headwise.…", Base)]
+
+Whoever looks for a class without a union (tasks) calls `load_word(group, name, Base)`, which gives
+the class or None.
+
+A saved recipe that uses such words also has a part `packages`, which says which package gave each
+word (`describe_words`). It is read for one purpose: where a package is not installed, the error
+names it (`check_packages`). Nothing is ever imported because a recipe says so.
+
+Tested against: an example package (examples/plugin) that is installed, used and taken away again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import pydantic
+from pydantic_core import core_schema
+
+from headwise.errors import SettingsError
+from headwise.settings.kind import Kind
+
+PACKAGES = "packages"
+"""The part of a saved recipe that says which packages gave its words."""
+Base = TypeVar("Base")
+AnyKind = TypeVar("AnyKind", bound=Kind)
+
+
+@dataclass(frozen=True)
+class AddedWord:
+    """A word of a recipe, and the package that gives it."""
+
+    group: str
+    word: str
+    package: str
+    version: str
+
+
+def added_words(group: str) -> list[str]:
+    """The words that installed packages add to a choice; nothing is imported for the answer."""
+    return sorted({entry.name for entry in entry_points(group=group)})
+
+
+def load_word(group: str, word: object, base: type[Base]) -> type[Base] | None:
+    """The class behind a word that a package adds, or None where no installed package has it."""
+    entry = _find(group, word)
+    if entry is None:
+        return None
+    package = _package(entry)
+    try:
+        found = entry.load()
+    except Exception as error:
+        raise SettingsError(
+            f"the package {package} gives the word {word!r}, but importing it failed "
+            f"({type(error).__name__}: {error}); mend or reinstall the package",
+            f"词 {word!r} 由软件包 {package} 提供，但导入失败（{type(error).__name__}：{error}）；"
+            "请修复或重新安装该软件包",
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise SettingsError(
+            f"the package {package} gives the word {word!r} as {found!r}, but a subclass of "
+            f"{base.__module__}.{base.__name__} is needed; update the package",
+            f"软件包 {package} 为词 {word!r} 提供的是 {found!r}，而需要 "
+            f"{base.__module__}.{base.__name__} 的子类；请更新该软件包",
+        )
+    return found
+
+
+def all_kinds(
+    group: str, base: type[AnyKind], built_in: Iterable[type[AnyKind]]
+) -> dict[str, type[AnyKind]]:
+    """Every kind by its words: the built-in ones, then those of installed packages."""
+    kinds = {word: kind for kind in built_in for word in kind.words()}
+    for word in added_words(group):
+        found = None if word in kinds else load_word(group, word, base)
+        if found is not None:
+            kinds[word] = found
+    return kinds
+
+
+def _find(group: str, word: object) -> EntryPoint | None:
+    found = [entry for entry in entry_points(group=group) if entry.name == word]
+    packages = sorted({_package(entry) for entry in found})
+    if len(packages) > 1:
+        raise SettingsError(
+            f"the word {word!r} is given by several packages ({', '.join(packages)}); uninstall "
+            "all but one",
+            f"词 {word!r} 由多个软件包提供（{'、'.join(packages)}）；请只保留一个",
+        )
+    return found[0] if found else None
+
+
+def _package(entry: EntryPoint) -> str:
+    return "?" if entry.dist is None else entry.dist.name
+
+
+@dataclass(frozen=True)
+class OpenChoice:
+    """The annotation of a union of kinds that other packages may add to."""
+
+    group: str
+    base: type[pydantic.BaseModel]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: pydantic.GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        built_in = handler.generate_schema(Annotated[source, pydantic.Field(discriminator="kind")])
+        return core_schema.no_info_wrap_validator_function(
+            self._validate,
+            built_in,
+            serialization=core_schema.wrap_serializer_function_ser_schema(
+                self._serialize, info_arg=True, schema=built_in
+            ),
+        )
+
+    def load(self, word: object) -> type[pydantic.BaseModel] | None:
+        """The added kind of this name; None: no installed package has it."""
+        return load_word(self.group, word, self.base)
+
+    def _validate(self, data: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Any:
+        if isinstance(data, self.base) and self.gave(type(data)):
+            return data
+        word = data.get("kind") if isinstance(data, Mapping) else None
+        try:
+            return validate(data)
+        except pydantic.ValidationError as error:
+            unknown = any(
+                one["type"] == "union_tag_invalid" and not one["loc"] for one in error.errors()
+            )
+            added = self.load(word) if unknown else None
+            if added is None:
+                raise
+        return added.model_validate(data)
+
+    def _serialize(self, value: Any, serialize: Any, info: core_schema.SerializationInfo) -> Any:
+        if self.gave(type(value)):
+            return value.model_dump(mode=info.mode)
+        return serialize(value)
+
+    def gave(self, kind: type) -> bool:
+        """Whether this class came from another package."""
+        return not kind.__module__.startswith("headwise.")
+
+
+def words_in(settings: pydantic.BaseModel) -> list[AddedWord]:
+    """The added words that these settings use, each once, with the packages that give them."""
+    found: dict[tuple[str, str], AddedWord] = {}
+    for name, field in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        for choice in (one for one in field.metadata if isinstance(one, OpenChoice)):
+            if value is not None and choice.gave(type(value)):
+                word = str(value.kind)
+                entry = _find(choice.group, word)
+                package = "?" if entry is None else _package(entry)
+                version = entry.dist.version if entry is not None and entry.dist else "?"
+                found[choice.group, word] = AddedWord(choice.group, word, package, version)
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(part, pydantic.BaseModel):
+                found |= {(one.group, one.word): one for one in words_in(part)}
+    return list(found.values())
+
+
+def describe_words(settings: pydantic.BaseModel) -> dict[str, list[dict[str, str]]]:
+    """The packages that settings depend on, as the part `packages` of a saved recipe; empty if
+    none."""
+    words = words_in(settings)
+    return {PACKAGES: [asdict(word) for word in words]} if words else {}
+
+
+def check_packages(data: dict[str, Any], *, file: Path) -> None:
+    """Take the part `packages` out of a saved recipe; refuse it if one of them is not installed
+    here."""
+    saved = data.pop(PACKAGES, None)
+    if not isinstance(saved, list):
+        return
+    missing = [
+        one
+        for one in saved
+        if isinstance(one, Mapping) and one.get("word") not in added_words(str(one.get("group")))
+    ]
+    if missing:
+        words = ", ".join(f"{one.get('word')!r} ({one.get('group')})" for one in missing)
+        packages = ", ".join(dict.fromkeys(str(one.get("package")) for one in missing))
+        raise SettingsError(
+            f"uses the word {words} of the package {packages}, which is not installed; install "
+            "that "
+            "package, then try again",
+            f"使用了软件包 {packages} 提供的词 {words}，而该软件包没有安装；请先安装它，再重试",
+            file=file,
+        )

@@ -1,0 +1,38 @@
+"""What the bundles of a task are called and consist of; nothing here loads torch.
+
+Each recipe type has its own (`AnyRecipe.bundle_form`). Messages about a model of the wrong task,
+the commands that use a model, and the one reader and writer of bundles (bundle.py) take it from
+there.
+"""
+
+from dataclasses import dataclass
+
+KIND = "bundle"
+"""The kind in a bundle's manifest."""
+WORD_VECTORS = "word vectors"
+"""The kind of bundles of word vectors, which may have no recipe: vectors can be imported."""
+CTRANSLATE2 = "ctranslate2"
+"""The kind of an exported directory (exporting/ctranslate2_export.py)."""
+TOKENIZER = "tokenizer/tokenizers.json"
+
+
+@dataclass(frozen=True)
+class BundleForm:
+    """The bundles of one task."""
+
+    noun: tuple[str, str]
+    """What such a model is called, in English (with its article) and Chinese."""
+    command: str
+    """The command that uses one."""
+    example: str
+    """A shipped recipe that makes one."""
+    is_demo: bool = False
+    """Whether `headwise demo` makes one, which is what a stranger is told to run."""
+    kind: str = KIND
+    weights_file: str = "weights.safetensors"
+    parts: tuple[str, ...] = (TOKENIZER,)
+    """Files beside weights, recipe and results without which the model cannot be used."""
+
+    @property
+    def required_files(self) -> tuple[str, ...]:
+        return (self.weights_file, "recipe.yaml", "results.json", *self.parts)

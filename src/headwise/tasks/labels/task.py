@@ -1,0 +1,180 @@
+"""Text classification and tagging as a task (N → 1 and N → N).
+
+    runs/mine/  recipe.yaml   log.jsonl   checkpoints/   labels/   model/
+
+`tasks/run.py` drives it; the loss is in `objective.py`, the encoded data in `data.py`.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from headwise.data.batching import ALL_ROWS, Share
+from headwise.data.labels.labelled_files import Labelled
+from headwise.data.labels.labelled_rows import LabelledRows
+from headwise.data.splits import Part
+from headwise.language import say
+from headwise.models.labeller import LabelModel, build_labeller
+from headwise.randomness import torch_generator
+from headwise.tasks.events import Events
+from headwise.tasks.labels.bundle import LABELS, load_label_bundle, new_labeller
+from headwise.tasks.labels.data import PreparedLabels, prepare_labels
+from headwise.tasks.labels.labeller import Labeller
+from headwise.tasks.labels.measured_part import FOLDER, label_part
+from headwise.tasks.labels.objective import LabelLoss, validation
+from headwise.tasks.labels.recipe import LabelRecipe
+from headwise.tasks.pretraining.encoder_start import Start, find_start
+from headwise.tasks.pretraining.vector_start import VectorStart
+from headwise.tasks.task import Learner, Task, rows_of_batch
+from headwise.tasks.training_cost import Trial, first_batch
+from headwise.text.choices import TokenizerPair
+
+SMALL_VOCABULARY = 8
+"""Of `outline`, which only has to have the right parts."""
+
+
+@dataclass(frozen=True)
+class LabelData:
+    """Encoded examples, and the pre-trained encoder to start from, if any."""
+
+    examples: PreparedLabels
+    start: Start | VectorStart | None
+
+
+class LabelTask(Task[LabelRecipe, LabelData]):
+    """Learn a label for each text, or a tag for each word."""
+
+    def prepare(self, recipe: LabelRecipe, directory: Path, watcher: Events) -> LabelData:
+        start = find_start(recipe.model, recipe.text)
+        tokenizer = None if start is None else start.tokenizer
+        return LabelData(prepare_labels(recipe, watcher, tokenizer=tokenizer), start)
+
+    def sizes(self, recipe: LabelRecipe, prepared: LabelData) -> dict[str, Any]:
+        form = prepared.examples.form
+        return {
+            "examples": prepared.examples.num_examples,
+            "classes": len(form.labels),
+            "vocabulary": form.tokenizer.size,
+        }
+
+    def build(self, recipe: LabelRecipe, prepared: LabelData) -> LabelModel:
+        form = prepared.examples.form
+        model = new_labeller(
+            recipe,
+            size=form.tokenizer.size,
+            num_classes=len(form.labels),
+            generator=torch_generator(recipe.training.seed, "weights"),
+        )
+        if prepared.start is not None:
+            prepared.start.put_into(model.encoder)
+        return model
+
+    def outline(self, recipe: LabelRecipe) -> LabelModel:
+        return build_labeller(
+            recipe.model,
+            vocabulary_size=SMALL_VOCABULARY,
+            num_classes=2,
+            pooling="none",
+            generator=None,
+        )
+
+    def learner(
+        self,
+        recipe: LabelRecipe,
+        prepared: LabelData,
+        module: nn.Module,
+        *,
+        share: Share,
+        directory: Path,
+    ) -> Learner:
+        assert isinstance(module, LabelModel)
+        loss = LabelLoss(module, recipe.training.objective.label_smoothing)
+        rows = rows_of_batch(recipe.training.batch_tokens, recipe.data.row_tokens)
+        batches = _batches(recipe, prepared, rows, share)
+        evaluate = validation(loss, prepared.examples)
+        return Learner(loss, batches, recipe.training_as_run, evaluate)
+
+    def trial(self, recipe: LabelRecipe, prepared: LabelData, module: nn.Module) -> Trial:
+        assert isinstance(module, LabelModel)
+        return Trial(
+            LabelLoss(module, recipe.training.objective.label_smoothing),
+            rows_of_batch(recipe.training.batch_tokens, recipe.data.row_tokens),
+            lambda rows: first_batch(_batches(recipe, prepared, rows, ALL_ROWS)),
+        )
+
+    def describe_start(
+        self, recipe: LabelRecipe, prepared: LabelData, module: nn.Module | None
+    ) -> str:
+        assert module is not None
+        sizes = self.sizes(recipe, prepared)
+        examples, classes, vocabulary = sizes.values()
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        return say(
+            f"{recipe.task}: {examples:,} examples of {classes} classes, vocabulary "
+            f"{vocabulary:,}, {parameters:,} parameters; {recipe.training.steps:,} steps",
+            f"{recipe.task}：{examples:,} 个样本，{classes} 个类别，"
+            f"词表 {vocabulary:,}，参数 {parameters:,}；共 {recipe.training.steps:,} 步",
+        )
+
+    def measure(
+        self,
+        recipe: LabelRecipe,
+        prepared: LabelData,
+        model: Any,
+        *,
+        watcher: Events,
+        directory: Path | None,
+    ) -> dict[str, Any]:
+        """Accuracy and the table of classes; the labels found are kept in the run's directory."""
+        results: dict[str, Any] = {}
+        examples = prepared.examples
+        named: tuple[tuple[Part, tuple[Labelled, ...]], ...] = (
+            ("valid", examples.valid),
+            ("test", examples.test),
+        )
+        for part, given in named:
+            if given:
+                watcher.note(say(f"measuring the {part} set …", f"正在度量 {part} 集……"))
+                answered = label_part(model, examples.form, given)
+                results[part] = answered.as_dict()
+                if directory is not None:
+                    answered.save(directory / FOLDER, part)
+        return results
+
+    def save_parts(self, recipe: LabelRecipe, prepared: LabelData, directory: Path) -> None:
+        form = prepared.examples.form
+        (directory / "tokenizer").mkdir()
+        tokenizers = TokenizerPair(form.tokenizer, form.tokenizer, shared=True)
+        tokenizers.save(directory / "tokenizer")
+        text = json.dumps(list(form.labels), ensure_ascii=False)
+        (directory / LABELS).write_text(text, encoding="utf-8")
+
+    def title(self, recipe: LabelRecipe) -> str:
+        return recipe.task.capitalize()
+
+    def card_details(self, recipe: LabelRecipe, prepared: LabelData) -> str:
+        classes = ", ".join(prepared.examples.form.labels)
+        return f"Model: {recipe.model.kind}, width {recipe.model.dim}. Classes: {classes}."
+
+    def card_use(self, recipe: LabelRecipe) -> str:
+        return """```python
+import headwise
+labeller = headwise.Labeller.load("DIR OF THIS FILE")
+print(labeller(["…"])[0].label)
+```"""
+
+    def load(self, directory: Path) -> Labeller:
+        return Labeller.load(directory)
+
+    def summarize(self, directory: Path) -> str:
+        recipe = load_label_bundle(directory).recipe
+        return f"{recipe.task}, {recipe.data.language}"
+
+
+def _batches(recipe: LabelRecipe, prepared: LabelData, rows: int, share: Share) -> LabelledRows:
+    examples = prepared.examples
+    row_tokens, seed = recipe.data.row_tokens, recipe.training.seed
+    return LabelledRows(examples.train, rows, row_tokens, seed, examples.fingerprint, share)

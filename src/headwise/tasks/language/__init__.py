@@ -1,0 +1,1 @@
+"""Language models: n-grams, neural n-grams, recurrent networks and Transformers."""

@@ -1,0 +1,90 @@
+"""Writing on: a language model continues a beginning, token by token, with what it has read kept
+(models/text_stepper.py).
+
+A model of sentences stops at the end of one; a model of a stream goes on with the next line. A
+Transformer looks back as far as it was trained to: when its window is full, the last half of it is
+read again and writing goes on (neural_tokens.py says where).
+
+Tested against: greedy writing = the best next word asked for again and again, over ends of lines
+and full windows.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from headwise.decoding.choices import DecodingSettings, decode
+from headwise.errors import UsageError
+from headwise.models.text_stepper import TextStepper
+from headwise.tasks.arguments import require_text
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.language.neural_token_model import NeuralTokenModel
+from headwise.text.tokenizer import EOS
+
+MAX_LENGTH = 1 << 20
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A beginning with what was written after it, and the natural log-probability of that."""
+
+    beginning: str
+    text: str
+    num_tokens: int
+    log_probability: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+
+def write_on(
+    model: LanguageModel,
+    beginning: str,
+    settings: DecodingSettings,
+    *,
+    length: int = 100,
+    number: int = 0,
+) -> Continuation:
+    """At most `length` tokens after the beginning; `number` tells several drawings of one beginning
+    apart.
+    """
+    asked = model.model
+    if not isinstance(asked, NeuralTokenModel):
+        raise UsageError(
+            "n-grams keep nothing to write on with; use `headwise predict --length 3`, or train a "
+            "neural model such as ptb-lstm",
+            "n 元语法没有可用于续写的记忆；请用 `headwise predict --length 3`，或训练神经模型，"
+            "例如 ptb-lstm",
+        )
+    if not 1 <= length <= MAX_LENGTH:
+        raise UsageError(
+            f"{length} tokens were asked for; between 1 and {MAX_LENGTH:,} are possible",
+            f"要求 {length} 个词元；可为 1 到 {MAX_LENGTH:,}",
+        )
+    stepper = TextStepper(asked.network)
+    read = [asked.first, *model.tokenizer.encode(require_text(beginning, "beginning").strip())]
+    written: list[int] = []
+    total, piece = 0.0, 0
+    while len(written) < length:
+        head, room = [*read, *written], length - len(written)
+        if asked.context is not None:
+            begin = asked.window_begin(len(head))
+            room = min(
+                room, begin + asked.context - len(head) + 1
+            )  # the token after a full window still belongs to it
+            head = head[begin:]
+        limited = settings.model_copy(update={"max_length": room})
+        (result,) = decode(stepper, [head], limited, sentence_numbers=[number * MAX_LENGTH + piece])
+        best = result.hypotheses[0]
+        written += [*best.tokens, *([EOS] if best.finished else [])]
+        total, piece = total + best.log_probability, piece + 1
+        if best.finished and asked.first != EOS:
+            break
+    return Continuation(beginning, _text(model, [*read[1:], *written]), len(written), total)
+
+
+def _text(model: LanguageModel, tokens: list[int]) -> str:
+    """Ends of sentences are ends of lines."""
+    lines: list[list[int]] = [[]]
+    for token in tokens:
+        lines.append([]) if token == EOS else lines[-1].append(token)
+    return "\n".join(model.tokenizer.decode(line) for line in lines).rstrip("\n")

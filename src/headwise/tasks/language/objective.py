@@ -1,0 +1,122 @@
+"""The loss of a neural language model, and the batches it learns from.
+
+    loss(batch) = smoothed cross-entropy of each token given the tokens before it, summed
+
+A network learns from the batches that suit it: packed sentences (neural n-gram, Transformer),
+padded sentences (recurrent), a carried stream (recurrent) or shuffled windows of it (Transformer).
+Tested by learning a small grammar to its entropy, and by resuming bit for bit.
+"""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from headwise.data.batching import ALL_ROWS, Share
+from headwise.data.packing import PackedBatch
+from headwise.data.shards import Ragged
+from headwise.data.shared_batches import SharedBatches, rows_of_share
+from headwise.data.text.text_batches import (
+    LineStore,
+    PackedLines,
+    PaddedLines,
+    StreamWindows,
+    TextBatch,
+    cut_lines,
+    fingerprint,
+    join_lines,
+)
+from headwise.models.choices import LanguageNetwork
+from headwise.models.recurrent.language_model import (
+    Carrying,
+    RecurrentLanguageModel,
+    RecurrentPenalty,
+    RecurrentSettings,
+)
+from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
+from headwise.text.tokenizer import PAD
+from headwise.training.losses import LossSums, cross_entropy
+from headwise.training.prefetching import Batches
+
+
+@dataclass(frozen=True)
+class LanguageLoss:
+    """A network and its loss; `module` carries states where the text is a carried stream."""
+
+    module: nn.Module
+    network: LanguageNetwork
+    label_smoothing: float
+    penalty: RecurrentPenalty | None = None
+
+    def loss(self, batch: PackedBatch | TextBatch) -> LossSums:
+        if isinstance(batch, PackedBatch):
+            hidden = self.module(
+                batch.target_input, segment=batch.target_segment, position=batch.target_position
+            )
+            targets = batch.target_output
+        else:
+            targets = batch.targets
+            match self.module:
+                case Carrying():
+                    hidden = self.module(batch.tokens, batch.fresh)
+                case RecurrentLanguageModel():
+                    hidden = self.module(batch.tokens)[0]
+                case _:
+                    hidden = self.module(batch.tokens)
+        output = self.network.output
+        sums = cross_entropy(
+            hidden.flatten(0, 1),
+            output.weight,
+            targets=targets.flatten(),
+            bias=output.bias,
+            smoothing=self.label_smoothing,
+        )
+        if self.penalty is None:
+            return sums
+        return sums._replace(
+            loss=sums.loss + sums.num_tokens * self.penalty.of(hidden, targets != PAD)
+        )
+
+
+def make_loss(
+    recipe: LanguageRecipe, network: LanguageNetwork, *, rows: int | None
+) -> LanguageLoss:
+    """The loss of a recipe; `rows` of a batch carry their state to the next one, None if none do."""
+    module: nn.Module = network
+    if rows is not None and isinstance(network, RecurrentLanguageModel):
+        module = Carrying(network, rows)
+    penalty = recipe.model.penalty if isinstance(recipe.model, RecurrentSettings) else None
+    penalty = None if penalty == RecurrentPenalty() else penalty
+    return LanguageLoss(module, network, recipe.training.objective.label_smoothing, penalty)
+
+
+def carried_rows(batches: Batches, share: Share) -> int | None:
+    """Rows of a process whose state goes on from batch to batch; None if none does."""
+    if not isinstance(batches, SharedBatches) or not batches.carried:
+        return None
+    assert isinstance(batches.batches, StreamWindows)
+    first, last = rows_of_share(batches.batches.rows, share)
+    return max(1, last - first)
+
+
+def make_batches(recipe: LanguageRecipe, lines: Ragged, share: Share = ALL_ROWS) -> Batches:
+    """The batches that suit the network, or one process's share of them."""
+    training, is_recurrent = recipe.training, recipe.model.kind == "recurrent"
+    name = fingerprint(lines, recipe.reading.model_dump_json())
+    match recipe.reading:
+        case StreamReading(length=length):
+            windows = StreamWindows.of(
+                join_lines(lines),
+                batch_tokens=training.batch_tokens,
+                length=length,
+                carried=is_recurrent,
+                seed=training.seed,
+                fingerprint=name,
+            )
+            return SharedBatches(windows, share, carried=is_recurrent)
+        case SentenceReading(row_tokens=row_tokens):
+            cut = cut_lines(lines, row_tokens - 1)
+            if is_recurrent:
+                padded = PaddedLines(cut, training.batch_tokens, training.seed, name)
+                return SharedBatches(padded, share)
+            rows = max(1, round(training.batch_tokens / row_tokens))
+            return PackedLines(LineStore(cut), rows, row_tokens, training.seed, name, share)

@@ -1,0 +1,207 @@
+"""Language modelling as a task: n-grams are counted; neural networks are trained by gradient steps.
+
+    runs/mine/  recipe.yaml   log.jsonl   checkpoints/   model/
+
+`tasks/run.py` drives it. The loss and the batches are in `objective.py`, counting in
+`ngram_counting.py`. Perplexity is measured on `data.valid` and `data.test`, the end of each
+sentence included.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from headwise.data.batching import Share
+from headwise.data.shards import Ragged, as_ragged
+from headwise.data.text.text_batches import join_lines
+from headwise.language import say
+from headwise.models.choices import LanguageNetwork, NeuralSettings, build_language_model
+from headwise.models.ngram import NgramSettings
+from headwise.models.recurrent.language_model import Carrying, RecurrentLanguageModel
+from headwise.randomness import torch_generator
+from headwise.tasks.events import Events
+from headwise.tasks.language.bundle import as_token_model, load_language_bundle
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.language.ngram_counting import count_model, predict_cost, tables_of
+from headwise.tasks.language.objective import carried_rows, make_batches, make_loss
+from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
+from headwise.tasks.language.text import (
+    TokenizedText,
+    check_measured,
+    measure,
+    read_part,
+    tokenize,
+)
+from headwise.tasks.recurrent_training import train_word_by_word
+from headwise.tasks.task import Counted, Learner, Task
+from headwise.tasks.training_cost import TrainingCost, Trial, first_batch
+from headwise.text.choices import TokenizerPair
+from headwise.training.session import Evaluate
+
+SMALL_VOCABULARY = 8
+"""Of `outline`, which only has to have the right parts."""
+VALIDATION_ROWS = 16
+CHECKED_BATCHES = 8
+"""Batches of text from which `--check` takes its own."""
+
+
+class LanguageTask(Task[LanguageRecipe, TokenizedText]):
+    """Learn which token comes next."""
+
+    def prepare(self, recipe: LanguageRecipe, directory: Path, watcher: Events) -> TokenizedText:
+        check_measured(recipe)
+        return tokenize(recipe, watcher)
+
+    def sizes(self, recipe: LanguageRecipe, prepared: TokenizedText) -> dict[str, Any]:
+        return {
+            "lines": prepared.num_lines,
+            "tokens": len(prepared.lines.tokens) + prepared.num_lines,
+            "vocabulary": prepared.tokenizer.size,
+        }
+
+    def learns_by_counting(self, recipe: LanguageRecipe) -> bool:
+        return isinstance(recipe.model, NgramSettings)
+
+    def count(self, recipe: LanguageRecipe, prepared: TokenizedText, watcher: Events) -> Counted:
+        assert isinstance(recipe.model, NgramSettings)
+        model, results = count_model(recipe.model, prepared, watcher)
+        return Counted(tables_of(model), results, model)
+
+    def count_cost(self, recipe: LanguageRecipe, prepared: TokenizedText) -> TrainingCost:
+        assert isinstance(recipe.model, NgramSettings)
+        return predict_cost(recipe.model, prepared)
+
+    def build(self, recipe: LanguageRecipe, prepared: TokenizedText) -> LanguageNetwork:
+        assert isinstance(recipe.model, NeuralSettings)
+        generator = torch_generator(recipe.training.seed, "weights")
+        return build_language_model(recipe.model, size=prepared.tokenizer.size, generator=generator)
+
+    def outline(self, recipe: LanguageRecipe) -> nn.Module:
+        assert isinstance(recipe.model, NeuralSettings)
+        network = build_language_model(recipe.model, size=SMALL_VOCABULARY, generator=None)
+        is_carried = isinstance(recipe.reading, StreamReading)
+        if isinstance(network, RecurrentLanguageModel) and is_carried:
+            return Carrying(network, 1)
+        return network
+
+    def learner(
+        self,
+        recipe: LanguageRecipe,
+        prepared: TokenizedText,
+        module: nn.Module,
+        *,
+        share: Share,
+        directory: Path,
+    ) -> Learner:
+        assert isinstance(module, LanguageNetwork)
+        batches = make_batches(recipe, prepared.lines, share)
+        loss = make_loss(recipe, module, rows=carried_rows(batches, share))
+        training = recipe.training
+        if recipe.model.kind == "recurrent":
+            # A recurrent layer is one call of torch's, and padded batches have no fixed shape.
+            training = train_word_by_word(training)
+        return Learner(loss, batches, training, _validation(recipe, prepared, module))
+
+    def trial(self, recipe: LanguageRecipe, prepared: TokenizedText, module: nn.Module) -> Trial:
+        """States are not carried here, which changes neither time nor memory."""
+        assert isinstance(module, LanguageNetwork)
+        training, reading = recipe.training, recipe.reading
+        lines = _beginning(prepared.lines, CHECKED_BATCHES * training.batch_tokens)
+        row = reading.length if isinstance(reading, StreamReading) else reading.row_tokens
+        # Padded sentences have no rows of one length: there a whole batch is taken.
+        is_padded = isinstance(reading, SentenceReading) and recipe.model.kind == "recurrent"
+        rows = 1 if is_padded else max(1, round(training.batch_tokens / row))
+
+        def batch_of(count: int) -> Any:
+            size = training.batch_tokens * count // rows if is_padded else row * count
+            smaller = training.model_copy(update={"batch_tokens": size})
+            return first_batch(make_batches(recipe.model_copy(update={"training": smaller}), lines))
+
+        return Trial(make_loss(recipe, module, rows=None), rows, batch_of)
+
+    def describe_start(
+        self, recipe: LanguageRecipe, prepared: TokenizedText, module: nn.Module | None
+    ) -> str:
+        lines, tokens = prepared.num_lines, len(prepared.lines.tokens)
+        vocabulary, language = prepared.tokenizer.size, recipe.data.language
+        text = say(
+            f"{language}: {lines:,} lines, {tokens:,} tokens, vocabulary {vocabulary:,}; "
+            f"{recipe.model.kind}",
+            f"{language}：{lines:,} 行，{tokens:,} 词元，词表 {vocabulary:,}；{recipe.model.kind}",
+        )
+        if module is None:
+            return text
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        training = recipe.training
+        return text + say(
+            f" of {parameters:,} parameters; {training.steps:,} steps of "
+            f"{training.batch_tokens:,} tokens",
+            f"，参数 {parameters:,}；共 {training.steps:,} 步，每步 {training.batch_tokens:,} 词元",
+        )
+
+    def measure(
+        self,
+        recipe: LanguageRecipe,
+        prepared: TokenizedText,
+        model: Any,
+        *,
+        watcher: Events,
+        directory: Path | None,
+    ) -> dict[str, Any]:
+        if isinstance(model, nn.Module):
+            assert isinstance(model, LanguageNetwork)
+            model = as_token_model(model, recipe)
+        return measure(LanguageModel(prepared.tokenizer, model), recipe, watcher)
+
+    def save_parts(self, recipe: LanguageRecipe, prepared: TokenizedText, directory: Path) -> None:
+        (directory / "tokenizer").mkdir()
+        tokenizer = prepared.tokenizer
+        TokenizerPair(tokenizer, tokenizer, shared=True).save(directory / "tokenizer")
+
+    def title(self, recipe: LanguageRecipe) -> str:
+        return f"Language model, {recipe.data.language}"
+
+    def card_use(self, recipe: LanguageRecipe) -> str:
+        return """```python
+import headwise
+model = headwise.LanguageModel.load("DIR OF THIS FILE")
+print(model.score(["…"])[0].perplexity, model.predict("…"))
+```"""
+
+    def load(self, directory: Path) -> LanguageModel:
+        return LanguageModel.load(directory)
+
+    def summarize(self, directory: Path) -> str:
+        recipe = load_language_bundle(directory).recipe
+        return f"{recipe.task}, {recipe.data.language}"
+
+
+def _beginning(lines: Ragged, num_tokens: int) -> Ragged:
+    """The first lines, about so many tokens: a check need not shuffle a whole corpus."""
+    return lines.choose(np.cumsum(lines.lengths) - lines.lengths < num_tokens)
+
+
+def _validation(
+    recipe: LanguageRecipe, text: TokenizedText, network: LanguageNetwork
+) -> Evaluate | None:
+    """The mean loss of a token, ends of sentences counted, and its perplexity."""
+    if not recipe.data.texts("valid"):
+        return None
+    lines = text.tokenizer.encode_batch(list(read_part(recipe, "valid")))
+    is_stream = isinstance(recipe.reading, StreamReading)
+    stream = join_lines(as_ragged(lines)) if is_stream else None
+
+    def evaluate(step: int) -> Mapping[str, float]:
+        model = as_token_model(network, recipe)
+        if stream is not None:
+            scores = model.score_running(stream, rows=min(VALIDATION_ROWS, len(stream) - 1))
+        else:
+            scores = np.concatenate(model.score(lines))
+        loss = -float(scores.mean(dtype=np.float64))
+        return {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+
+    return evaluate

@@ -1,0 +1,1 @@
+"""Encoders that learn from plain text (BERT, ELMo), and what starts from them."""

@@ -1,0 +1,182 @@
+"""ELMo's pre-training: one language model reads each line forwards, one backwards.
+
+    loss = - Σ log P(next word | words so far) - Σ log P(word before | words that follow)     over <s> … </s>
+
+Every distinct word of the text has a number, the most frequent ones the lowest: below the size of
+the vocabulary it is a class of the softmax, above it is the unknown word there; its characters are
+read in any case (Peters et al. 2018). Tested by resuming bit for bit, by learning to count in both
+directions, and by starting a tagger and a classifier from it.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from headwise.data.shards import Ragged, as_ragged
+from headwise.data.splits import Part
+from headwise.data.text.choices import read_texts
+from headwise.data.text.text_batches import (
+    TextBatch,
+    cut_lines,
+    pad_lines,
+)
+from headwise.errors import DataError
+from headwise.language import say
+from headwise.models.elmo import BidirectionalLanguageModel
+from headwise.tasks.events import Events
+from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
+from headwise.tasks.pretraining.encoder_start import Start, find_start
+from headwise.tasks.pretraining.vector_start import VectorStart
+from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, UNKNOWN
+from headwise.text.vocabulary import Vocabulary
+from headwise.text.word_characters import BEGIN_WORD, END_WORD, NUM_LETTERS, letters_of
+from headwise.text.word_tokenizer import WordTokenizer, learn_words
+from headwise.training.losses import LossSums, cross_entropy
+from headwise.training.prefetching import map_tensors
+from headwise.training.session import Evaluate
+
+
+@dataclass(frozen=True)
+class ElmoLoss:
+    """A model and its loss; `letters` spells every number of the text."""
+
+    module: BidirectionalLanguageModel
+    letters: Tensor
+    label_smoothing: float
+
+    def loss(self, batch: TextBatch) -> LossSums:
+        onward, backward = self.directions(batch)
+        return LossSums(*(one + other for one, other in zip(onward[:3], backward[:3], strict=True)))
+
+    def directions(self, batch: TextBatch) -> tuple[LossSums, LossSums]:
+        """The sums of the forward and of the backward language model."""
+        whole, lengths = close_lines(batch)
+        numbers, words = torch.unique(whole, return_inverse=True)
+        letters = self.letters[numbers.cpu()].to(whole.device)
+        asked = torch.where(whole < self.module.output.out_features, whole, UNKNOWN)
+        ahead, back = self.module(letters, words, lengths)
+        return self._sums(ahead[:, :-1], asked[:, 1:]), self._sums(
+            back[:, 1:], _before(asked, lengths)
+        )
+
+    def _sums(self, hidden: Tensor, targets: Tensor) -> LossSums:
+        wanted = targets != PAD
+        output = self.module.output
+        return cross_entropy(
+            hidden[wanted],
+            output.weight,
+            targets=targets[wanted],
+            bias=output.bias,
+            smoothing=self.label_smoothing,
+        )
+
+
+def close_lines(batch: TextBatch) -> tuple[Tensor, Tensor]:
+    """Lines from <s> to </s>, and their lengths with both."""
+    lengths = (batch.targets != PAD).sum(1) + 1
+    whole = torch.nn.functional.pad(batch.tokens, (0, 1), value=PAD)
+    place = torch.arange(whole.shape[1], device=whole.device)
+    return torch.where(place == lengths[:, None] - 1, EOS, whole), lengths
+
+
+def _before(whole: Tensor, lengths: Tensor) -> Tensor:
+    """At every place but the first the word before it; nothing after the end."""
+    place = torch.arange(1, whole.shape[1], device=whole.device)
+    return torch.where(place < lengths[:, None], whole[:, :-1], PAD)
+
+
+@dataclass(frozen=True)
+class ElmoData:
+    tokenizer: WordTokenizer
+    train: Ragged
+    valid: list[list[int]]
+    letters: Tensor
+    start: Start | VectorStart | None
+
+
+def prepare_elmo(recipe: ElmoRecipe, watcher: Events) -> ElmoData:
+    watcher.note(say("reading the text …", "正在读取文本……"))
+    start, text = find_start(recipe.model, recipe.text), recipe.text
+    if start is None:
+        lines = read_texts(recipe.data, "train", in_words=True)
+        known = learn_words(
+            lines, size=text.size, min_count=text.min_count, lowercase=text.lowercase
+        )
+    else:
+        assert isinstance(start.tokenizer, WordTokenizer), "the recipes are compared"
+        known = start.tokenizer
+    every = _number_all(recipe, known)
+    train = as_ragged(every.encode_batch(list(read_texts(recipe.data, "train", in_words=True))))
+    if len(train.tokens) < 2:
+        raise DataError(
+            "data.train has fewer than two words, there is nothing to predict; give more text",
+            "data.train 中的词不足两个，没有可预测的；请给出更多文本",
+        )
+    longest = recipe.data.row_tokens - 2
+    valid = (
+        every.encode_batch(list(read_texts(recipe.data, "valid", in_words=True)))
+        if recipe.data.valid
+        else []
+    )
+    valid = [
+        line[first : first + longest] for line in valid for first in range(0, len(line), longest)
+    ]
+    special = [(0,) * NUM_LETTERS, BEGIN_WORD, END_WORD, letters_of(SPECIAL_PIECES[UNKNOWN])]
+    letters = torch.tensor([*special, *map(letters_of, every.vocabulary.entries)])
+    return ElmoData(known, cut_lines(train, longest), valid, letters, start)
+
+
+def _number_all(recipe: ElmoRecipe, known: WordTokenizer) -> WordTokenizer:
+    """Every word of the text, those that may be asked for first."""
+    parts: tuple[Part, ...] = ("train", "valid") if recipe.data.valid else ("train",)
+    found: set[str] = set()
+    for part in parts:
+        for line in read_texts(recipe.data, part, in_words=True):
+            found.update(line.lower().split() if known.lowercase else line.split())
+    others = sorted(found - set(known.vocabulary.entries) - set(SPECIAL_PIECES))
+    return WordTokenizer(
+        Vocabulary([*known.vocabulary.entries, *others]), lowercase=known.lowercase
+    )
+
+
+def validation(
+    recipe: ElmoRecipe, prepared: ElmoData, module: BidirectionalLanguageModel
+) -> Evaluate | None:
+    """Perplexity of each direction, ends of lines counted; the loss is the mean over both."""
+    if not prepared.valid:
+        return None
+    task = ElmoLoss(module, prepared.letters, 0.0)
+    size = max(1, recipe.training.batch_tokens // recipe.data.row_tokens)
+    order = sorted(range(len(prepared.valid)), key=lambda number: len(prepared.valid[number]))
+
+    @torch.inference_mode()
+    def evaluate(step: int) -> Mapping[str, float]:
+        device = module.output.weight.device
+        sums = torch.zeros(2, dtype=torch.float64)
+        count = 0
+        for first in range(0, len(order), size):
+            batch = pad_lines(
+                [prepared.valid[number] for number in order[first : first + size]], first=BOS
+            )
+            found = task.directions(map_tensors(batch, lambda tensor: tensor.to(device)))
+            sums += torch.tensor(
+                [float(one.negative_log_likelihood) for one in found], dtype=torch.float64
+            )
+            count += int(found[0].num_tokens)
+        onward, backward = (sums / count).tolist()
+        loss = (onward + backward) / 2
+        found_values = {
+            "loss": loss,
+            "perplexity": loss,
+            "forward_perplexity": onward,
+            "backward_perplexity": backward,
+        }
+        return {
+            name: value if name == "loss" else math.exp(min(value, 700.0))
+            for name, value in found_values.items()
+        }
+
+    return evaluate

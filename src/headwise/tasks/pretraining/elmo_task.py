@@ -1,0 +1,145 @@
+"""ELMo's pre-training as a task; its encoder is what classifiers and taggers start from.
+
+    runs/mine/  recipe.yaml   log.jsonl   checkpoints/   model/
+
+`tasks/run.py` drives it; loss, data and validation are in `elmo_objective.py`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from headwise.data.batching import ALL_ROWS, Share
+from headwise.data.shared_batches import SharedBatches
+from headwise.data.text.text_batches import PaddedLines, fingerprint
+from headwise.language import say
+from headwise.models.elmo import BidirectionalLanguageModel, build_bidirectional
+from headwise.randomness import torch_generator
+from headwise.tasks.events import Events
+from headwise.tasks.pretraining.contextual_vectors import WordReader, load_word_reader
+from headwise.tasks.pretraining.elmo_objective import (
+    ElmoData,
+    ElmoLoss,
+    prepare_elmo,
+    validation,
+)
+from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
+from headwise.tasks.recurrent_training import train_word_by_word
+from headwise.tasks.task import Learner, Task
+from headwise.tasks.training_cost import Trial, first_batch
+from headwise.text.choices import TokenizerPair
+from headwise.text.tokenizer import NUM_SPECIAL
+
+LABELS = "labels.json"
+SMALL_VOCABULARY = 8
+"""Of `outline`, which only has to have the right parts."""
+
+
+class ElmoTask(Task[ElmoRecipe, ElmoData]):
+    """Learn the next word forwards and the previous word backwards."""
+
+    def prepare(self, recipe: ElmoRecipe, directory: Path, watcher: Events) -> ElmoData:
+        return prepare_elmo(recipe, watcher)
+
+    def sizes(self, recipe: ElmoRecipe, prepared: ElmoData) -> dict[str, Any]:
+        return {
+            "lines": len(prepared.train.lengths),
+            "tokens": len(prepared.train.tokens),
+            "words": len(prepared.letters) - NUM_SPECIAL,
+            "vocabulary": prepared.tokenizer.size,
+        }
+
+    def build(self, recipe: ElmoRecipe, prepared: ElmoData) -> BidirectionalLanguageModel:
+        model = build_bidirectional(
+            recipe.model,
+            vocabulary_size=prepared.tokenizer.size,
+            generator=torch_generator(recipe.training.seed, "weights"),
+        )
+        if prepared.start is not None:
+            prepared.start.put_into(model.encoder)
+        return model
+
+    def outline(self, recipe: ElmoRecipe) -> BidirectionalLanguageModel:
+        return build_bidirectional(recipe.model, vocabulary_size=SMALL_VOCABULARY, generator=None)
+
+    def learner(
+        self,
+        recipe: ElmoRecipe,
+        prepared: ElmoData,
+        module: nn.Module,
+        *,
+        share: Share,
+        directory: Path,
+    ) -> Learner:
+        assert isinstance(module, BidirectionalLanguageModel)
+        # Sentences have no fixed shape, and a recurrent layer is one call of torch's.
+        return Learner(
+            ElmoLoss(module, prepared.letters, recipe.training.objective.label_smoothing),
+            _batches(recipe, prepared, share),
+            train_word_by_word(recipe.training),
+            validation(recipe, prepared, module),
+        )
+
+    def trial(self, recipe: ElmoRecipe, prepared: ElmoData, module: nn.Module) -> Trial:
+        """Sentences have no fixed length: a whole batch is taken."""
+        assert isinstance(module, BidirectionalLanguageModel)
+        loss = ElmoLoss(module, prepared.letters, recipe.training.objective.label_smoothing)
+        batch = first_batch(_batches(recipe, prepared, ALL_ROWS))
+        return Trial(loss, 1, lambda _: batch)
+
+    def describe_start(
+        self, recipe: ElmoRecipe, prepared: ElmoData, module: nn.Module | None
+    ) -> str:
+        assert module is not None
+        lines, tokens, words, vocabulary = self.sizes(recipe, prepared).values()
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        steps = recipe.training.steps
+        return say(
+            f"{recipe.data.language}: {lines:,} lines, {tokens:,} tokens, "
+            f"{words:,} different words, {vocabulary:,} of them predicted; "
+            f"{parameters:,} parameters; {steps:,} steps",
+            f"{recipe.data.language}：{lines:,} 行，{tokens:,} 词元，{words:,} 种词，"
+            f"其中 {vocabulary:,} 种供预测；参数 {parameters:,}；共 {steps:,} 步",
+        )
+
+    def measure(
+        self,
+        recipe: ElmoRecipe,
+        prepared: ElmoData,
+        model: Any,
+        *,
+        watcher: Events,
+        directory: Path | None,
+    ) -> dict[str, Any]:
+        evaluate = validation(recipe, prepared, model)
+        if evaluate is None:
+            return {}
+        return {f"valid_{name}": round(value, 6) for name, value in evaluate(0).items()}
+
+    def save_parts(self, recipe: ElmoRecipe, prepared: ElmoData, directory: Path) -> None:
+        (directory / "tokenizer").mkdir()
+        tokenizer = prepared.tokenizer
+        TokenizerPair(tokenizer, tokenizer, shared=True).save(directory / "tokenizer")
+        # Kept for bundles of format 1, whose readers expect the file.
+        (directory / LABELS).write_text("[]", encoding="utf-8")
+
+    def title(self, recipe: ElmoRecipe) -> str:
+        return "ELMo: two language models, one for each direction"
+
+    def card_details(self, recipe: ElmoRecipe, prepared: ElmoData) -> str:
+        return f"Model: {recipe.model.kind}, width {recipe.model.dim}."
+
+    def load(self, directory: Path) -> WordReader:
+        return load_word_reader(directory)
+
+    def summarize(self, directory: Path) -> str:
+        self.load(directory)
+        return "bidirectional_language"
+
+
+def _batches(recipe: ElmoRecipe, prepared: ElmoData, share: Share) -> SharedBatches:
+    training = recipe.training
+    name = fingerprint(prepared.train, recipe.data.model_dump_json())
+    lines = PaddedLines(prepared.train, training.batch_tokens, training.seed, name)
+    return SharedBatches(lines, share)

@@ -1,0 +1,73 @@
+"""The recipe of pre-training: text without labels, what is hidden of it, the encoder that learns to
+fill it in.
+"""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from headwise.data.text.choices import MaskingSettings, TextDataSettings
+from headwise.errors import SettingsError
+from headwise.models.sentence_encoder import TransformerEncoderSettings
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.bundle_form import BundleForm
+from headwise.tasks.labels.recipe import METRICS, check_rung
+from headwise.text.choices import TextSettings, WordSettings
+from headwise.training.choices import TrainingSettings
+
+
+class MaskedDataSettings(TextDataSettings):
+    """The text, in rows."""
+
+    row_tokens: int = Field(default=128, ge=4, le=65536)
+    """Tokens of a row, in which short lines stand together; a longer line goes on in a new row."""
+
+
+class MaskedRecipe(AnyRecipe):
+    """An encoder that learns from text alone, for others to start from."""
+
+    bundle_form: ClassVar = BundleForm(
+        ("a masked language model", "掩码语言模型"), "senses", "english-masked"
+    )
+
+    task: Literal["masked_language"] = "masked_language"
+    """What the model is for."""
+    data: MaskedDataSettings
+    """The text it learns from and is measured on."""
+    text: TextSettings = WordSettings()
+    """How text becomes tokens."""
+    masking: MaskingSettings = MaskingSettings()
+    """What is hidden."""
+    second_task: Literal["none", "next_sentence"] = "none"
+    """What is learnt beside hidden words: whether one line follows another in the text, or nothing."""
+    model: TransformerEncoderSettings = TransformerEncoderSettings()
+    """What is built."""
+    training: TrainingSettings = TrainingSettings()
+    """How it learns."""
+
+    @model_validator(mode="after")
+    def _check_encoder(self) -> Self:
+        if self.masking.hidden + self.masking.random > 1:
+            raise SettingsError(
+                "masking.hidden + masking.random is more than 1; make one of them smaller",
+                "masking.hidden 与 masking.random 之和大于 1；请减小其一",
+            )
+        if self.model.letters > 0:
+            raise SettingsError(
+                "model.letters would show the letters of hidden words; set it to 0",
+                "model.letters 会泄露被遮住的词的字母；请设为 0",
+            )
+        if (self.second_task == "next_sentence") != self.model.halves:
+            raise SettingsError(
+                f"second_task={self.second_task} with "
+                f"model.halves={str(self.model.halves).lower()}; pairs of sentences need the "
+                "vectors that tell them apart, and they are learnt from pairs alone: set both "
+                "(next_sentence, true) or neither (none, false)",
+                f"second_task={self.second_task} 而 "
+                f"model.halves={str(self.model.halves).lower()}；句对需要区分前后两句的向量，"
+                "而这些向量只能从句对学得：请两者都设（next_sentence、true）或都不设（none、"
+                "false）",
+            )
+        self.training.keep.check_metric(METRICS)
+        check_rung(self.model, self.training, row_tokens=self.data.row_tokens)
+        return self

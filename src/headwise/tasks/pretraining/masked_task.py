@@ -1,0 +1,138 @@
+"""Masked language modelling as a task; the encoder is what classifiers and taggers start from.
+
+    runs/mine/  recipe.yaml   log.jsonl   checkpoints/   model/
+
+`tasks/run.py` drives it; loss, batches and validation are in `masked_objective.py`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from headwise.data.batching import ALL_ROWS, Share
+from headwise.language import say
+from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
+from headwise.randomness import torch_generator
+from headwise.tasks.events import Events
+from headwise.tasks.pretraining.gap_filling import GapFiller
+from headwise.tasks.pretraining.masked_objective import (
+    MaskedData,
+    MaskedLoss,
+    make_batches,
+    prepare_masked,
+    validation,
+)
+from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
+from headwise.tasks.task import Learner, Task, rows_of_batch
+from headwise.tasks.training_cost import Trial, first_batch
+from headwise.text.choices import TokenizerPair
+
+LABELS = "labels.json"
+SMALL_VOCABULARY = 8
+"""Of `outline`, which only has to have the right parts."""
+
+
+class MaskedTask(Task[MaskedRecipe, MaskedData]):
+    """Learn to guess masked tokens from both sides."""
+
+    def prepare(self, recipe: MaskedRecipe, directory: Path, watcher: Events) -> MaskedData:
+        return prepare_masked(recipe, watcher)
+
+    def sizes(self, recipe: MaskedRecipe, prepared: MaskedData) -> dict[str, Any]:
+        return {
+            "lines": len(prepared.train),
+            "tokens": len(prepared.train.tokens),
+            "vocabulary": prepared.tokenizer.size,
+        }
+
+    def build(self, recipe: MaskedRecipe, prepared: MaskedData) -> MaskedLanguageModel:
+        model = build_masked_language_model(
+            recipe.model,
+            vocabulary_size=prepared.tokenizer.size,
+            has_pairs=recipe.second_task == "next_sentence",
+            generator=torch_generator(recipe.training.seed, "weights"),
+        )
+        if prepared.start is not None:
+            prepared.start.put_into(model.encoder)
+            prepared.start.put_heads_into(model)
+        return model
+
+    def outline(self, recipe: MaskedRecipe) -> MaskedLanguageModel:
+        return build_masked_language_model(
+            recipe.model,
+            vocabulary_size=SMALL_VOCABULARY,
+            has_pairs=recipe.second_task == "next_sentence",
+            generator=None,
+        )
+
+    def learner(
+        self,
+        recipe: MaskedRecipe,
+        prepared: MaskedData,
+        module: nn.Module,
+        *,
+        share: Share,
+        directory: Path,
+    ) -> Learner:
+        assert isinstance(module, MaskedLanguageModel)
+        loss = MaskedLoss(module, recipe.training.objective.label_smoothing)
+        rows = rows_of_batch(recipe.training.batch_tokens, recipe.data.row_tokens)
+        batches = make_batches(recipe, prepared, rows, share)
+        return Learner(loss, batches, recipe.training, validation(recipe, prepared, loss))
+
+    def trial(self, recipe: MaskedRecipe, prepared: MaskedData, module: nn.Module) -> Trial:
+        assert isinstance(module, MaskedLanguageModel)
+        return Trial(
+            MaskedLoss(module, recipe.training.objective.label_smoothing),
+            rows_of_batch(recipe.training.batch_tokens, recipe.data.row_tokens),
+            lambda rows: first_batch(make_batches(recipe, prepared, rows, ALL_ROWS)),
+        )
+
+    def describe_start(
+        self, recipe: MaskedRecipe, prepared: MaskedData, module: nn.Module | None
+    ) -> str:
+        assert module is not None
+        lines, tokens, vocabulary = self.sizes(recipe, prepared).values()
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        steps = recipe.training.steps
+        return say(
+            f"{recipe.data.language}: {lines:,} lines, {tokens:,} tokens, "
+            f"vocabulary {vocabulary:,}; {parameters:,} parameters; {steps:,} steps",
+            f"{recipe.data.language}：{lines:,} 行，{tokens:,} 词元，"
+            f"词表 {vocabulary:,}；参数 {parameters:,}；共 {steps:,} 步",
+        )
+
+    def measure(
+        self,
+        recipe: MaskedRecipe,
+        prepared: MaskedData,
+        model: Any,
+        *,
+        watcher: Events,
+        directory: Path | None,
+    ) -> dict[str, Any]:
+        evaluate = validation(recipe, prepared, MaskedLoss(model, 0.0))
+        if evaluate is None:
+            return {}
+        return {f"valid_{name}": round(value, 6) for name, value in evaluate(0).items()}
+
+    def save_parts(self, recipe: MaskedRecipe, prepared: MaskedData, directory: Path) -> None:
+        (directory / "tokenizer").mkdir()
+        tokenizer = prepared.tokenizer
+        TokenizerPair(tokenizer, tokenizer, shared=True).save(directory / "tokenizer")
+        # Kept for bundles of format 1, whose readers expect the file.
+        (directory / LABELS).write_text("[]", encoding="utf-8")
+
+    def title(self, recipe: MaskedRecipe) -> str:
+        return "Masked language model"
+
+    def card_details(self, recipe: MaskedRecipe, prepared: MaskedData) -> str:
+        return f"Model: {recipe.model.kind}, width {recipe.model.dim}."
+
+    def load(self, directory: Path) -> GapFiller:
+        return GapFiller.load(directory)
+
+    def summarize(self, directory: Path) -> str:
+        self.load(directory)
+        return "masked_language"

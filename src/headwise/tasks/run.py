@@ -1,0 +1,332 @@
+"""How a run goes, for every task: the only driver.
+
+    read the recipe → check recipe, files, memory → open the run directory → prepare the data
+    → build the model → train (training/loop.py), or count → save the bundle → measure → save again
+
+    runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/
+
+A run directory is made once, refused when it holds another run, and resumed bit-exactly when asked.
+If preparing the data fails, a directory that was made for it is removed again: bad input leaves
+nothing behind. The bundle is saved before it is measured, so that an error while measuring does not
+lose the training.
+
+Under torchrun every process runs this file. The first process opens the directory, prepares the
+data, measures and saves; the others read the prepared data and train on their share of the rows.
+
+What differs between tasks is behind the protocol in `task.py`; no task is named here.
+Tested by `tests/promises` over the table of tasks, and by `tests/survival`.
+"""
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from headwise.data.batching import Share
+from headwise.errors import UsageError
+from headwise.planning.peak_memory import MemoryMeter
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.arguments import require_path
+from headwise.tasks.bundle import write_bundle
+from headwise.tasks.events import Events, Silence
+from headwise.tasks.measured_corpora import note_on_measuring
+from headwise.tasks.model_card import model_card
+from headwise.tasks.named_files import check_named_files
+from headwise.tasks.preflight import explaining_memory
+from headwise.tasks.recipe import complete_recipe, load_recipe, recipe_from
+from headwise.tasks.run_start import RunSummary, begin_run
+from headwise.tasks.table import find_task
+from headwise.tasks.task import Counted, Task, refuse_several_processes, training_of
+from headwise.tasks.training_cost import measure_cost
+from headwise.training.disk_space import check_room
+from headwise.training.freezing import freeze
+from headwise.training.loop import train as run_training
+from headwise.training.precision import choose_device
+from headwise.training.process_group import Processes, join_processes
+from headwise.training.progress import TrainingResult
+from headwise.training.run_directory import RunDirectory, check_directory
+from headwise.training.run_recipe import FILE as RECIPE
+from headwise.training.run_recipe import read_run_recipe
+from headwise.weights import Weights
+
+logger = logging.getLogger(__name__)
+
+
+def train(
+    recipe: AnyRecipe | str | Path,
+    *,
+    run: Path | str,
+    resume: bool = False,
+    overrides: Sequence[str] = (),
+    events: Events | None = None,
+    anyway: bool = False,
+) -> RunSummary:
+    """Train by a recipe (a value, a path or a shipped name); the bundle ends up in `run/model`.
+
+    A training that cannot fit into memory is refused, unless `anyway`.
+    """
+    directory = require_path(run, "run", "runs/mine")
+    if resume and (directory / RECIPE).exists():
+        # Check the saved recipe first, so that damage to it is not reported as the caller's
+        # mistake.
+        read_run_recipe(directory / RECIPE)
+    loaded = _load(recipe, overrides)
+    task = find_task(loaded)
+    watcher = events or Silence()
+    notes = _warn_of_measuring(recipe, overrides)
+    if task.learns_by_counting(loaded):
+        summary = _count(task, loaded, directory, watcher, notes, resume=resume)
+    else:
+        summary = _train(task, loaded, directory, watcher, notes, resume=resume, anyway=anyway)
+    return summary
+
+
+def _train(
+    task: Task[Any, Any],
+    recipe: AnyRecipe,
+    directory: Path,
+    watcher: Events,
+    notes: tuple[str, ...],
+    *,
+    resume: bool,
+    anyway: bool,
+) -> RunSummary:
+    """A training by gradient steps, in one process of possibly several."""
+    training = training_of(recipe)
+    assert training is not None, "only counted models have no gradient steps"
+    with join_processes() as processes, contextlib.ExitStack() as stack:
+        check_before_start(task, recipe, processes.count, anyway=anyway)
+        stack.enter_context(explaining_memory(training, directory))
+        meter = MemoryMeter(choose_device(training.device))
+
+        def build(prepared: Any) -> torch.nn.Module:
+            meter.start_building()
+            module: torch.nn.Module = task.build(recipe, prepared)
+            task.check_memory(recipe, prepared, module, anyway=anyway)
+            return module
+
+        opened, (prepared, module) = _open(
+            task, recipe, directory, watcher, processes, build, resume=resume
+        )
+        if opened is not None:
+            stack.enter_context(opened)
+        share = Share(processes.number, processes.count, training.accumulation)
+        learner = task.learner(recipe, prepared, module, share=share, directory=directory)
+        if opened is not None:
+            check_room(opened.path, learner.trainable.module, training)
+        watcher.note(task.describe_start(recipe, prepared, module))
+        meter.start_running()
+        outcome = run_training(
+            learner.trainable,
+            learner.batches,
+            learner.training,
+            opened,
+            evaluate=learner.evaluate,
+            progress=watcher.training,
+            processes=processes,
+        )
+        results = {
+            **task.sizes(recipe, prepared),
+            **_training_results(module, outcome, meter.peak()),
+        }
+        if opened is not None:
+            save = _saver(task, recipe, prepared, opened, task.weights(module), notes)
+            save(results)
+            results |= task.measure(
+                recipe, prepared, module.eval(), watcher=watcher, directory=directory
+            )
+            save(results)
+    return RunSummary(directory, recipe, results, notes)
+
+
+def _count(
+    task: Task[Any, Any],
+    recipe: AnyRecipe,
+    directory: Path,
+    watcher: Events,
+    notes: tuple[str, ...],
+    *,
+    resume: bool,
+) -> RunSummary:
+    """A model that is counted in one pass: there are no checkpoints to resume from."""
+    check_named_files(recipe)
+    reason = "this model is counted in one process", "该模型由一个进程计数得到"
+    refuse_several_processes(int(os.environ.get("WORLD_SIZE", "1")), reason)
+    if resume and (directory / "model").exists():
+        raise UsageError(
+            f"{directory} is finished, and a model that is counted has no checkpoint to go on "
+            "from; train anew in another --run",
+            f"{directory} 已经完成，计数得到的模型没有可供继续的检查点；请在另一个 --run "
+            "目录重新训练",
+        )
+
+    def prepare_and_count() -> tuple[Any, Counted]:
+        prepared = task.prepare(recipe, directory / "data", watcher)
+        watcher.note(task.describe_start(recipe, prepared, None))
+        return prepared, task.count(recipe, prepared, watcher)
+
+    opened, (prepared, counted) = begin_run(directory, recipe, prepare_and_count, resume=resume)
+    with opened:
+        results = {**task.sizes(recipe, prepared), **counted.results}
+        results |= task.measure(
+            recipe, prepared, counted.model, watcher=watcher, directory=directory
+        )
+        plain = {name: value for name, value in results.items() if not isinstance(value, dict)}
+        opened.log.write({"kind": "count", "step": 0, **plain})
+        _saver(task, recipe, prepared, opened, counted.weights, notes)(results)
+    return RunSummary(directory, recipe, results, notes)
+
+
+def check_run(
+    recipe: AnyRecipe | str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    directory: Path,
+    events: Events | None = None,
+    run: Path | str | None = None,
+    resume: bool = False,
+    anyway: bool = False,
+) -> RunSummary:
+    """Check a recipe, its data, its memory and, if given, its run directory as `train` would.
+
+    Nothing is trained; the time and memory of a training are predicted. `directory` is scratch
+    space that the caller removes.
+    """
+    found = _load(recipe, overrides)
+    task = find_task(found)
+    watcher = events or Silence()
+    notes = _warn_of_measuring(recipe, overrides)
+    if run is not None:
+        path = require_path(run, "run", "runs/mine")
+        settings = found.model_dump(mode="json")
+        check_directory(path, settings, resume=resume, complete=complete_recipe)
+    counts = task.learns_by_counting(found)
+    if counts:
+        check_named_files(found)
+    else:
+        check_before_start(task, found, int(os.environ.get("WORLD_SIZE", "1")), anyway=anyway)
+    prepared = task.prepare(found, directory, watcher)
+    name = "RECIPE" if isinstance(recipe, AnyRecipe) else str(recipe)
+    if counts:
+        watcher.note(task.describe_start(found, prepared, None))
+        cost = task.count_cost(found, prepared)
+    else:
+        module = task.build(found, prepared)
+        watcher.note(task.describe_start(found, prepared, module))
+        task.check_memory(found, prepared, module, anyway=anyway)
+        training = training_of(found)
+        assert training is not None
+        cost = measure_cost(task.trial(found, prepared, module), training=training)
+    results = {**task.sizes(found, prepared), **cost.tell(watcher, recipe_name=name)}
+    return RunSummary(None, found, results, notes=notes)
+
+
+def check_before_start(
+    task: Task[Any, Any], recipe: AnyRecipe, num_processes: int, *, anyway: bool
+) -> None:
+    """Everything that can be refused before data is read or a file is written."""
+    training = training_of(recipe)
+    assert training is not None
+    choose_device(training.device)
+    if training.freeze:
+        with torch.device("meta"):
+            freeze(task.outline(recipe), training.freeze)
+    check_named_files(recipe)
+    task.check(recipe, num_processes=num_processes, anyway=anyway)
+
+
+def _open(
+    task: Task[Any, Any],
+    recipe: AnyRecipe,
+    directory: Path,
+    watcher: Events,
+    processes: Processes,
+    build: Callable[[Any], torch.nn.Module],
+    *,
+    resume: bool,
+) -> tuple[RunDirectory | None, tuple[Any, torch.nn.Module]]:
+    """The run directory, which only the first process holds; the prepared data and the model."""
+
+    def begin() -> tuple[Any, torch.nn.Module]:
+        prepared = task.prepare(recipe, directory / "data", watcher)
+        return prepared, build(prepared)
+
+    if processes.is_first:
+        opened, made = begin_run(directory, recipe, begin, resume=resume)
+        processes.ask_first(lambda: None)
+        return opened, made
+    processes.ask_first(lambda: None)  # wait until the first process has prepared the data
+    prepared = task.reopen(recipe, directory / "data", Silence())
+    return None, (prepared, build(prepared))
+
+
+def _saver(
+    task: Task[Any, Any],
+    recipe: AnyRecipe,
+    prepared: Any,
+    opened: RunDirectory,
+    weights: Weights,
+    notes: tuple[str, ...],
+) -> Callable[[Mapping[str, Any]], None]:
+    """A function that saves the bundle with the results known by then."""
+
+    def save(results: Mapping[str, Any]) -> None:
+        card = model_card(
+            task.title(recipe),
+            details=task.card_details(recipe, prepared),
+            use=task.card_use(recipe),
+            results=results,
+            notes=notes,
+        )
+        write_bundle(
+            opened.model,
+            form=recipe.bundle_form,
+            recipe=recipe,
+            weights=weights,
+            results=results,
+            card=card,
+            write_parts=lambda folder: task.save_parts(recipe, prepared, folder),
+        )
+
+    return save
+
+
+def _training_results(
+    module: torch.nn.Module, outcome: TrainingResult, peak: float | None
+) -> dict[str, Any]:
+    """How training ended, for the model card."""
+    return {
+        "steps": outcome.step,
+        "stopped_by": outcome.reason,
+        "weights": outcome.weights,
+        "target_tokens": outcome.target_tokens,
+        "training_seconds": round(outcome.seconds, 3),
+        "precision": outcome.precision,
+        "compiled": outcome.compiled,
+        "parameters": count_parameters(module),
+        "peak_memory_mib": None if peak is None else round(peak, 1),
+    }
+
+
+def count_parameters(module: torch.nn.Module) -> int:
+    """Numbers that a module learns."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def _warn_of_measuring(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> tuple[str, ...]:
+    """A warning that must stand beside the results too: measured on another corpus than trained."""
+    note = note_on_measuring(recipe, overrides)
+    if note is None:
+        return ()
+    logger.warning("%s", note)
+    return (note,)
+
+
+def _load(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> AnyRecipe:
+    if isinstance(recipe, AnyRecipe):
+        return recipe_from(recipe.model_dump(mode="json"), overrides) if overrides else recipe
+    return load_recipe(recipe, overrides)

@@ -1,0 +1,85 @@
+"""How every run begins and what it has to show in the end, whatever its task.
+
+A run directory is opened, its data prepared; if that fails, what was made for it is taken away
+again: bad input leaves nothing behind.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.recipe import complete_recipe
+from headwise.training.run_directory import RunDirectory
+
+Prepared = TypeVar("Prepared")
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a finished run has to show."""
+
+    directory: Path | None
+    recipe: AnyRecipe
+    results: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    """What must be known to read the results."""
+
+    @property
+    def model(self) -> Path | None:
+        return None if self.directory is None else self.directory / "model"
+
+    def as_dict(self) -> dict[str, Any]:
+        told = {"notes": list(self.notes)} if self.notes else {}
+        return {"model": None if self.model is None else str(self.model), **self.results, **told}
+
+
+def begin_run(
+    directory: Path, recipe: AnyRecipe, prepare: Callable[[], Prepared], *, resume: bool
+) -> tuple[RunDirectory, Prepared]:
+    """Open the run and do what comes first in it; if that fails, what was made for it is taken away
+    again.
+    """
+    new = [path for path in (directory, *directory.parents) if not path.exists()]
+    opened = _open_run(directory, recipe, new, resume=resume)
+    try:
+        return opened, prepare()
+    except BaseException:
+        opened.close()
+        if not opened.resumed:
+            _take_away(directory, new)
+        raise
+
+
+def _open_run(
+    directory: Path, recipe: AnyRecipe, new: Sequence[Path], *, resume: bool
+) -> RunDirectory:
+    try:
+        return RunDirectory.open(
+            directory,
+            recipe=recipe.model_dump(mode="json"),
+            resume=resume,
+            complete=complete_recipe,
+        )
+    except BaseException:
+        _remove_empty(new)
+        raise
+
+
+def _take_away(directory: Path, new: Sequence[Path]) -> None:
+    """Undo the start of a run: what it wrote, and the directories that were made for it."""
+    for name in ("data", "recipe.yaml", "log.jsonl", ".lock"):
+        path = directory / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    _remove_empty(new)
+
+
+def _remove_empty(directories: Sequence[Path]) -> None:
+    for path in directories:
+        with contextlib.suppress(
+            OSError
+        ):  # it was never made, or somebody else put something there
+            path.rmdir()

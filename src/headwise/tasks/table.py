@@ -1,0 +1,98 @@
+"""The table of tasks: one line for each word that a recipe may name under `task:`.
+
+A line names where the task's recipe type and its `Task` live; they are imported when they are first
+asked for, so that a recipe can be read without torch. Packages of other people add tasks by an
+entry point of the group `headwise.tasks` that names such a line (docs/guide, "Your own task").
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from headwise.errors import SettingsError
+from headwise.tasks.any_recipe import AnyRecipe
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """Where the parts of a task are: `module:name`."""
+
+    words: tuple[str, ...]
+    """What a recipe may write under `task:`."""
+    recipe: str
+    task: str
+
+    @property
+    def recipe_type(self) -> type[AnyRecipe]:
+        return _import(self.recipe)
+
+    @property
+    def implementation(self) -> Any:
+        return _instance(self.task)
+
+
+TASKS = (
+    TableEntry(
+        ("translation",),
+        "headwise.tasks.translation.recipe:TranslationRecipe",
+        "headwise.tasks.translation.task:TranslationTask",
+    ),
+    TableEntry(
+        ("language_modeling",),
+        "headwise.tasks.language.recipe:LanguageRecipe",
+        "headwise.tasks.language.task:LanguageTask",
+    ),
+    TableEntry(
+        ("word_vectors",),
+        "headwise.tasks.word_vectors.recipe:WordVectorRecipe",
+        "headwise.tasks.word_vectors.task:WordVectorTask",
+    ),
+    TableEntry(
+        ("classification", "tagging"),
+        "headwise.tasks.labels.recipe:LabelRecipe",
+        "headwise.tasks.labels.task:LabelTask",
+    ),
+    TableEntry(
+        ("masked_language",),
+        "headwise.tasks.pretraining.masked_recipe:MaskedRecipe",
+        "headwise.tasks.pretraining.masked_task:MaskedTask",
+    ),
+    TableEntry(
+        ("bidirectional_language",),
+        "headwise.tasks.pretraining.elmo_recipe:ElmoRecipe",
+        "headwise.tasks.pretraining.elmo_task:ElmoTask",
+    ),
+)
+
+
+def task_words() -> tuple[str, ...]:
+    """Every word that a recipe may name."""
+    return tuple(word for entry in TASKS for word in entry.words)
+
+
+def find_entry(word: object) -> TableEntry | None:
+    """The line of a word; None if no task has it."""
+    return next((entry for entry in TASKS if word in entry.words), None)
+
+
+def find_task(recipe: AnyRecipe) -> Any:
+    """The task of a recipe."""
+    entry = find_entry(recipe.task)
+    if entry is None:
+        words = ", ".join(task_words())
+        raise SettingsError(
+            f"there is no task {recipe.task!r}; this version knows {words}",
+            f"没有任务 {recipe.task!r}；此版本有 {words}",
+        )
+    return entry.implementation
+
+
+def _import(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+@cache
+def _instance(place: str) -> Any:
+    return _import(place)()

@@ -1,0 +1,191 @@
+"""The task protocol: everything a run must know about what is learnt, and nothing about how a run
+goes.
+
+    recipe  →  prepare  →  build  →  learner  →  (the training loop)  →  measure  →  bundle  →  load
+
+A task is a folder under `tasks/` with a `recipe.py` (settings), a `task.py` (a subclass of `Task`)
+and whatever the user holds afterwards (a `Translator`, a `LanguageModel` …), and one line in
+`table.py`. `run.py` drives every task in the same way: locks, resuming, signals, torchrun, disk and
+memory checks, `--check`, the log, the bundle and its model card exist once, there.
+
+Models that are counted instead of trained by gradient steps (n-grams, word vectors) override
+`count` instead of `build` and `learner`; `learns_by_counting` says which of the two a recipe needs.
+
+Tested by `tests/promises`: every promise of a run, for every task in the table.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from torch import nn
+
+from headwise.data.batching import Share
+from headwise.errors import UsageError
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.events import Events
+from headwise.tasks.memory_check import check_memory
+from headwise.tasks.training_cost import TrainingCost, Trial
+from headwise.training.choices import TrainingSettings
+from headwise.training.prefetching import Batches
+from headwise.training.session import Evaluate
+from headwise.training.updates import Trainable
+from headwise.weights import Weights, weights_of
+
+RecipeType = TypeVar("RecipeType", bound=AnyRecipe)
+Prepared = TypeVar("Prepared")
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What the training loop is given for one process."""
+
+    trainable: Trainable
+    """The module and its loss."""
+    batches: Batches
+    """This process's share of the training data, without end."""
+    training: TrainingSettings
+    """The recipe's `training` section, with what `auto` means for this model."""
+    evaluate: Evaluate | None
+    """What a validation measures; None without validation data."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A model that was counted: its tables, what is said of it, and the object that is measured."""
+
+    weights: Weights
+    results: Mapping[str, Any]
+    model: Any
+
+
+class Task(ABC, Generic[RecipeType, Prepared]):
+    """One kind of learning problem; see the head of this file."""
+
+    def check(self, recipe: RecipeType, *, num_processes: int, anyway: bool) -> None:
+        """Refuse or warn of what can be known from the recipe and the machine alone."""
+
+    @abstractmethod
+    def prepare(self, recipe: RecipeType, directory: Path, watcher: Events) -> Prepared:
+        """Read the data of a recipe; what is kept for resuming goes into `directory`."""
+
+    def reopen(self, recipe: RecipeType, directory: Path, watcher: Events) -> Prepared:
+        """What the first process has prepared, for the other processes of a run."""
+        return self.prepare(recipe, directory, watcher)
+
+    @abstractmethod
+    def sizes(self, recipe: RecipeType, prepared: Prepared) -> dict[str, Any]:
+        """Sizes of the prepared data, for `--check` and the results: lines, tokens, vocabulary."""
+
+    def learns_by_counting(self, recipe: RecipeType) -> bool:
+        """Whether the model is counted in one pass instead of trained by gradient steps."""
+        return False
+
+    def build(self, recipe: RecipeType, prepared: Prepared) -> nn.Module:
+        """A new model with the weights that the recipe's seed gives it."""
+        raise NotImplementedError
+
+    def outline(self, recipe: RecipeType) -> nn.Module:
+        """The model with a vocabulary of any small size, for the names of its weights."""
+        raise NotImplementedError
+
+    def learner(
+        self,
+        recipe: RecipeType,
+        prepared: Prepared,
+        module: nn.Module,
+        *,
+        share: Share,
+        directory: Path,
+    ) -> Learner:
+        """Loss, batches and validation of a training."""
+        raise NotImplementedError
+
+    def trial(self, recipe: RecipeType, prepared: Prepared, module: nn.Module) -> Trial:
+        """A step whose time and memory are measured by `--check`."""
+        raise NotImplementedError
+
+    def check_memory(
+        self, recipe: RecipeType, prepared: Prepared, module: nn.Module, *, anyway: bool
+    ) -> None:
+        """Refuse a training that cannot fit into memory, now that data and model are there."""
+        training = training_of(recipe)
+        assert training is not None
+        check_memory(self.trial(recipe, prepared, module), training, anyway=anyway)
+
+    def count(self, recipe: RecipeType, prepared: Prepared, watcher: Events) -> Counted:
+        """Learn by counting."""
+        raise NotImplementedError
+
+    def count_cost(self, recipe: RecipeType, prepared: Prepared) -> TrainingCost:
+        """What counting takes, from a part of the data."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def describe_start(
+        self, recipe: RecipeType, prepared: Prepared, module: nn.Module | None
+    ) -> str:
+        """One sentence on data and model before training begins."""
+
+    def measure(
+        self,
+        recipe: RecipeType,
+        prepared: Prepared,
+        model: Any,
+        *,
+        watcher: Events,
+        directory: Path | None,
+    ) -> dict[str, Any]:
+        """Final scores; `model` is the trained module or `Counted.model`."""
+        return {}
+
+    def weights(self, module: nn.Module) -> Weights:
+        """The tensors of a bundle."""
+        return weights_of(module)
+
+    def save_parts(self, recipe: RecipeType, prepared: Prepared, directory: Path) -> None:
+        """Write what a bundle holds beside weights, recipe and results: tokenizers, classes."""
+
+    @abstractmethod
+    def title(self, recipe: RecipeType) -> str:
+        """The first line of the model card."""
+
+    def card_details(self, recipe: RecipeType, prepared: Prepared) -> str:
+        """A sentence or two about the model for its card."""
+        return f"Model: {getattr(getattr(recipe, 'model', None), 'kind', recipe.task)}."
+
+    def card_use(self, recipe: RecipeType) -> str:
+        """Code for the model card's section on use; empty for none."""
+        return ""
+
+    @abstractmethod
+    def load(self, directory: Path) -> Any:
+        """What a user holds, from a bundle."""
+
+    def summarize(self, directory: Path) -> str:
+        """Load a bundle whole and say in a few words what it is."""
+        self.load(directory)
+        return ""
+
+
+def training_of(recipe: AnyRecipe) -> TrainingSettings | None:
+    """The `training` section, if it is one of gradient steps."""
+    training = getattr(recipe, "training", None)
+    return training if isinstance(training, TrainingSettings) else None
+
+
+def refuse_several_processes(count: int, reason: tuple[str, str]) -> None:
+    """Counting is done by one process."""
+    if count > 1:
+        raise UsageError(
+            f"{count} processes were started, but {reason[0]}; run `headwise train` without "
+            "torchrun",
+            f"启动了 {count} 个进程，但{reason[1]}；请不用 torchrun，直接运行 `headwise train`",
+        )
+
+
+def rows_of_batch(batch_tokens: int, row_tokens: int) -> int:
+    """Rows of a batch of about so many tokens, at least one."""
+    return max(1, round(batch_tokens / row_tokens))

@@ -1,0 +1,1 @@
+"""Translation: its recipe, its training, and the translator that a user holds."""

@@ -1,0 +1,102 @@
+"""The bundle of a translator: the files of every bundle (tasks/bundle.py) and the tokenizers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwise.models.choices import EncoderDecoderSettings, build_model
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings
+from headwise.models.translation_model import TranslationModel
+from headwise.tasks.arguments import require_path
+from headwise.tasks.bundle import open_bundle, write_bundle
+from headwise.tasks.model_card import model_card
+from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
+from headwise.weights import weights_of
+
+
+@dataclass(frozen=True)
+class TranslatorBundle:
+    """A trained translator's parts."""
+
+    directory: Path
+    recipe: TranslationRecipe
+    tokenizers: TokenizerPair
+    model: TranslationModel
+    results: Mapping[str, Any]
+
+
+def load_translator_bundle(directory: Path | str) -> TranslatorBundle:
+    """A verified bundle, on the CPU and ready to translate."""
+    path = require_path(directory, "directory", "runs/demo/model")
+    opened = open_bundle(path, TranslationRecipe)
+    recipe = opened.recipe
+    tokenizers = load_fitting_tokenizers(opened.directory / "tokenizer", recipe.text)
+    model = opened.load_weights(lambda: new_translation_model(recipe, tokenizers))
+    return TranslatorBundle(opened.directory, recipe, tokenizers, model, opened.results)
+
+
+def new_translation_model(recipe: TranslationRecipe, tokenizers: TokenizerPair) -> TranslationModel:
+    """The model of a recipe for these vocabularies, its weights not yet drawn."""
+    return build_model(
+        recipe.model,
+        source_size=tokenizers.source.size,
+        target_size=tokenizers.target.size,
+        generator=None,
+    )
+
+
+def save_translator_bundle(
+    directory: Path,
+    *,
+    recipe: TranslationRecipe,
+    tokenizers: TokenizerPair,
+    model: TranslationModel,
+    results: Mapping[str, Any],
+) -> None:
+    """Write a bundle; an older one of the same name is replaced at the last moment."""
+    write_bundle(
+        directory,
+        form=recipe.bundle_form,
+        recipe=recipe,
+        weights=weights_of(model),
+        results=results,
+        card=translator_card(recipe, results),
+        write_parts=lambda folder: save_tokenizers(tokenizers, folder),
+    )
+
+
+def save_tokenizers(tokenizers: TokenizerPair, folder: Path) -> None:
+    """The part of a bundle that turns text into tokens and back."""
+    (folder / "tokenizer").mkdir()
+    tokenizers.save(folder / "tokenizer")
+
+
+def translator_card(recipe: TranslationRecipe, results: Mapping[str, Any]) -> str:
+    """The model card of a translator."""
+    return model_card(
+        card_title(recipe), details=card_details(recipe), use=CARD_USE, results=results
+    )
+
+
+def card_title(recipe: TranslationRecipe) -> str:
+    return f"Translator {recipe.data.source} → {recipe.data.target}"
+
+
+def card_details(recipe: TranslationRecipe) -> str:
+    match recipe.model:
+        case EncoderDecoderSettings(encoder=encoder, decoder=decoder):
+            layers = f"{encoder.layers} encoder and {decoder.layers} decoder layers"
+        case RecurrentTranslatorSettings(layers=count, cell=cell, attention=attention):
+            layers = (
+                f"{count} {cell} encoder and {count} decoder layers, attention: {attention.kind}"
+            )
+    return f"Model: {recipe.model.kind}, width {recipe.model.dim}, {layers}."
+
+
+CARD_USE = """```python
+import headwise
+translator = headwise.Translator.load("DIR OF THIS FILE")
+print(translator(["…"])[0].text)
+```"""

@@ -1,0 +1,100 @@
+"""Translation: where packed pairs, a model of any kind and the loss meet.
+
+    loss(batch) = smoothed cross-entropy of the target given the source, summed over target tokens
+
+This is what the training loop trains: it hands over batches and gets sums back. The seventh file of
+the reader's path; from here one sees the whole way from rows of tokens to a number to be made
+smaller.
+
+Tested against: training on the pocket corpus, and packed rows = sentences one by one.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from headwise.data.batching import ALL_ROWS, Cursor, PairSource, Share, batches, evaluation_batches
+from headwise.data.packing import PackedBatch
+from headwise.models.translation_model import TranslationModel
+from headwise.training.losses import LossSums, cross_entropy
+
+
+@dataclass(frozen=True)
+class TranslationLoss:
+    """A model and its objective, as the training loop wants them."""
+
+    module: TranslationModel
+    label_smoothing: float
+    chunk_size: int | None = None
+    """Tokens whose logits are made at a time; None: as many as suit the device."""
+
+    def loss(self, batch: PackedBatch) -> LossSums:
+        hidden = self.module(
+            batch.source,
+            batch.target_input,
+            source_segment=batch.source_segment,
+            target_segment=batch.target_segment,
+            source_position=batch.source_position,
+            target_position=batch.target_position,
+        )
+        return cross_entropy(
+            hidden.flatten(0, 1),
+            self.module.output.weight,
+            targets=batch.target_output.flatten(),
+            bias=self.module.output.bias,
+            smoothing=self.label_smoothing,
+            chunk_size=self.chunk_size,
+        )
+
+
+@dataclass(frozen=True)
+class RowShape:
+    """The static shape of every batch: how many rows, how long on each side."""
+
+    rows: int
+    source: int
+    target: int
+
+
+@dataclass(frozen=True)
+class PackedPairs:
+    """The training pairs as one endless stream of batches, or the share of one of several processes
+    in it.
+    """
+
+    store: PairSource
+    shape: RowShape
+    seed: int
+    fingerprint: str
+    share: Share = ALL_ROWS
+
+    def stream(
+        self, cursor: Mapping[str, int] | None
+    ) -> Iterator[tuple[PackedBatch, Mapping[str, int]]]:
+        place = None if cursor is None else Cursor.from_json(cursor)
+        for batch, after in batches(
+            self.store,
+            seed=self.seed,
+            rows=self.shape.rows,
+            source_row=self.shape.source,
+            target_row=self.shape.target,
+            cursor=place,
+            share=self.share,
+        ):
+            yield batch, after.to_json()
+
+
+@torch.inference_mode()
+def validation_loss(task: TranslationLoss, store: PairSource, shape: RowShape) -> dict[str, float]:
+    """Mean loss and perplexity per target token over all pairs of a store, each counted once."""
+    device = task.module.output.weight.device
+    totals = torch.zeros(3, dtype=torch.float64, device=device)
+    for batch in evaluation_batches(
+        store, rows=shape.rows, source_row=shape.source, target_row=shape.target
+    ):
+        sums = task.loss(batch.to(device))
+        totals += torch.stack([number.double() for number in sums[:3]])
+    loss, negative_log_likelihood, num_tokens = totals.tolist()
+    mean = negative_log_likelihood / max(num_tokens, 1)
+    return {"loss": loss / max(num_tokens, 1), "perplexity": float(torch.tensor(mean).exp())}

@@ -1,0 +1,211 @@
+"""Translation as a task: how pairs are prepared, the model is built, trained and measured.
+
+    runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/   translations/
+
+`tasks/run.py` drives it. The loss and the batches are in `objective.py`, what a validation measures
+in `validation.py`, the finished translator in `translator.py`.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from headwise.data.batching import Share
+from headwise.data.pairs.filtering import FilterReport
+from headwise.data.pairs.preparation import PreparedData, open_prepared, prepare_data
+from headwise.data.splits import Part
+from headwise.language import say
+from headwise.models.choices import build_model
+from headwise.models.translation_model import TranslationModel
+from headwise.randomness import torch_generator
+from headwise.tasks.events import Events
+from headwise.tasks.preflight import (
+    check_decoding,
+    check_lengths,
+    check_start,
+    check_test,
+    warn_of_small_corpus,
+)
+from headwise.tasks.task import Learner, Task
+from headwise.tasks.training_cost import Trial, first_batch
+from headwise.tasks.translation.bundle import (
+    CARD_USE,
+    TranslatorBundle,
+    card_details,
+    card_title,
+    load_translator_bundle,
+    save_tokenizers,
+)
+from headwise.tasks.translation.objective import PackedPairs, RowShape, TranslationLoss
+from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.translation.translated_part import FOLDER as TRANSLATIONS
+from headwise.tasks.translation.translated_part import translate_part
+from headwise.tasks.translation.translator import Translator
+from headwise.tasks.translation.validation import Validation
+from headwise.tasks.vocabulary_progress import watch_vocabulary
+from headwise.training.precision import choose_device, choose_dtype, name_of
+
+SMALL_VOCABULARY = 8
+"""Of `outline`, which only has to have the right parts."""
+
+
+class TranslationTask(Task[TranslationRecipe, PreparedData]):
+    """Learn to translate from pairs of sentences."""
+
+    def check(self, recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
+        check_start(recipe, num_processes=num_processes, anyway=anyway)
+
+    def prepare(self, recipe: TranslationRecipe, directory: Path, watcher: Events) -> PreparedData:
+        watcher.note(say("preparing the data …", "正在准备数据……"))
+        check_test(recipe)
+        labels = {
+            "survey": say("pairs looked through", "已浏览句对"),
+            "train": say("training pairs", "训练句对"),
+            "valid": say("validation pairs", "验证句对"),
+        }
+        prepared = prepare_data(
+            recipe.data,
+            recipe.text,
+            directory,
+            earlier_seed=recipe.training.seed,
+            progress=lambda part, done: watcher.count(labels.get(part, part), done, None),
+            vocabulary_progress=watch_vocabulary(watcher),
+        )
+        watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())
+        check_lengths(recipe, prepared)
+        check_decoding(recipe, prepared)
+        return prepared
+
+    def reopen(self, recipe: TranslationRecipe, directory: Path, watcher: Events) -> PreparedData:
+        return open_prepared(directory)
+
+    def sizes(self, recipe: TranslationRecipe, prepared: PreparedData) -> dict[str, Any]:
+        return {"pairs": len(prepared.train)}
+
+    def build(self, recipe: TranslationRecipe, prepared: PreparedData) -> TranslationModel:
+        return build_model(
+            recipe.model,
+            source_size=prepared.tokenizers.source.size,
+            target_size=prepared.tokenizers.target.size,
+            generator=torch_generator(recipe.training.seed, "weights"),
+        )
+
+    def outline(self, recipe: TranslationRecipe) -> TranslationModel:
+        size = SMALL_VOCABULARY
+        return build_model(recipe.model, source_size=size, target_size=size, generator=None)
+
+    def check_memory(
+        self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module, *, anyway: bool
+    ) -> None:
+        """`check` has asked already, before the data was read."""
+
+    def learner(
+        self,
+        recipe: TranslationRecipe,
+        prepared: PreparedData,
+        module: nn.Module,
+        *,
+        share: Share,
+        directory: Path,
+    ) -> Learner:
+        assert isinstance(module, TranslationModel)
+        training, shape = recipe.training, row_shape(recipe, prepared)
+        loss = TranslationLoss(module, training.objective.label_smoothing)
+        if share.process == 0:
+            warn_of_small_corpus(training, shape, prepared.train)
+        evaluate = None
+        if prepared.valid is not None:
+            translator = partial(_translator, recipe, prepared, module, directory)
+            evaluate = Validation(recipe, loss, prepared.valid, shape, translator)
+        batches = PackedPairs(prepared.train, shape, training.seed, prepared.fingerprint, share)
+        return Learner(loss, batches, recipe.training_as_run, evaluate)
+
+    def trial(self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module) -> Trial:
+        assert isinstance(module, TranslationModel)
+        training, shape = recipe.training, row_shape(recipe, prepared)
+        warn_of_small_corpus(training, shape, prepared.train)
+
+        def batch_of(rows: int) -> Any:
+            smaller = RowShape(rows, shape.source, shape.target)
+            pairs = PackedPairs(prepared.train, smaller, training.seed, prepared.fingerprint)
+            return first_batch(pairs)
+
+        loss = TranslationLoss(module, training.objective.label_smoothing)
+        return Trial(loss, shape.rows, batch_of)
+
+    def describe_start(
+        self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module | None
+    ) -> str:
+        assert module is not None
+        shape = row_shape(recipe, prepared)
+        pairs, vocabulary = len(prepared.train), prepared.tokenizers.target.size
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        device = choose_device(recipe.training.device)
+        precision = name_of(choose_dtype(recipe.training.precision, device))
+        languages = f"{recipe.data.source} → {recipe.data.target}"
+        return say(
+            f"{languages}: {pairs:,} pairs, vocabulary {vocabulary:,}, {parameters:,} parameters; "
+            f"a batch is {shape.rows} rows of {shape.source} + {shape.target} tokens; "
+            f"{recipe.training.steps:,} steps in {precision}",
+            f"{languages}：{pairs:,} 句对，词表 {vocabulary:,}，参数 {parameters:,}；"
+            f"每批 {shape.rows} 行，每行 {shape.source} + {shape.target} 词元；"
+            f"共 {recipe.training.steps:,} 步，{precision}",
+        )
+
+    def measure(
+        self,
+        recipe: TranslationRecipe,
+        prepared: PreparedData,
+        model: Any,
+        *,
+        watcher: Events,
+        directory: Path | None,
+    ) -> dict[str, Any]:
+        """The scores of the validation and test sets; the translations are kept in the run."""
+        assert directory is not None
+        results: dict[str, Any] = {}
+        translator = _translator(recipe, prepared, model, directory)
+        parts: tuple[Part, ...] = ("valid", "test")
+        for part in parts:
+            if recipe.data.corpora(part):
+                watcher.note(say(f"translating the {part} set …", f"正在翻译 {part} 集……"))
+                translated = translate_part(translator, recipe, part)
+                translated.save(directory / TRANSLATIONS, part)
+                results[part] = translated.as_dict()
+        return results
+
+    def save_parts(
+        self, recipe: TranslationRecipe, prepared: PreparedData, directory: Path
+    ) -> None:
+        save_tokenizers(prepared.tokenizers, directory)
+
+    def title(self, recipe: TranslationRecipe) -> str:
+        return card_title(recipe)
+
+    def card_details(self, recipe: TranslationRecipe, prepared: PreparedData) -> str:
+        return card_details(recipe)
+
+    def card_use(self, recipe: TranslationRecipe) -> str:
+        return CARD_USE
+
+    def load(self, directory: Path) -> Translator:
+        return Translator.load(directory)
+
+    def summarize(self, directory: Path) -> str:
+        data = load_translator_bundle(directory).recipe.data
+        return f"{data.source} → {data.target}"
+
+
+def row_shape(recipe: TranslationRecipe, prepared: PreparedData) -> RowShape:
+    """Rows that hold `training.batch_tokens` target tokens, at least one."""
+    rows = max(1, round(recipe.training.batch_tokens / prepared.target_row))
+    return RowShape(rows, prepared.source_row, prepared.target_row)
+
+
+def _translator(
+    recipe: TranslationRecipe, prepared: PreparedData, model: TranslationModel, directory: Path
+) -> Translator:
+    bundle = TranslatorBundle(directory, recipe, prepared.tokenizers, model, {})
+    return Translator(bundle, device=recipe.training.device)

@@ -1,0 +1,69 @@
+"""What a translator is measured by while it learns: the loss of the validation set, and BLEU and
+chrF of real translations.
+
+    loss, perplexity    every pair of the set, given the right words so far
+    bleu, chrf          the first `evaluation.validation_sentences` pairs, translated greedily with the weights of this step
+
+A loss says how surprised the model is by the right word; only a translation shows what it writes
+after a wrong word of its own. A few hundred sentences and the cheapest search follow the course of
+a training for little time: the number moves as the final score does, and is not that score. No
+randomness is drawn and no weight is touched, so that a training ends with the same bits whether it
+is watched or not.
+
+Tested: the same weights and optimiser with and without, before and after resuming; the scores are
+those of the finished bundle.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from headwise.data.batching import PairSource
+from headwise.data.pairs.parallel_files import Pair
+from headwise.data.pairs.preparation import read_part
+from headwise.decoding.search.greedy import GreedySettings
+from headwise.tasks.translation.objective import RowShape, TranslationLoss, validation_loss
+from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.translation.translated_part import translate_pairs
+from headwise.tasks.translation.translator import Translator
+
+
+@dataclass
+class Validation:
+    """Measures the module of a task; the training loop calls it, in evaluation mode, without
+    gradients.
+    """
+
+    recipe: TranslationRecipe
+    task: TranslationLoss
+    store: PairSource
+    shape: RowShape
+    make_translator: Callable[[], Translator]
+    """A translator of the weights as they are now: on a CPU it holds them in a layout of its own,
+    so each time anew."""
+    _pairs: Sequence[Pair] | None = field(default=None, init=False)
+
+    def __call__(self, step: int) -> dict[str, float]:
+        metrics = validation_loss(self.task, self.store, self.shape)
+        if self.recipe.evaluation.validation_sentences > 0:
+            metrics |= self._translation_scores()
+        return metrics
+
+    def _translation_scores(self) -> dict[str, float]:
+        translator = self.make_translator()
+        if self._pairs is None:
+            # A sentence too long to translate is the business of the end, when every sentence is;
+            # it must not stop a training.
+            fitting = (
+                pair
+                for pair in read_part(self.recipe.data, "valid")
+                if translator.fits(pair.source)
+            )
+            self._pairs = tuple(islice(fitting, self.recipe.evaluation.validation_sentences))
+        if not self._pairs:
+            return {}
+        search = GreedySettings(max_length=self.recipe.decoding.max_length)
+        translated = translate_pairs(
+            translator, self.recipe, self._pairs, decoding=search, num_resamples=0
+        )
+        return {"bleu": translated.scores.bleu.value, "chrf": translated.scores.chrf.value}

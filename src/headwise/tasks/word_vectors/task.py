@@ -1,0 +1,128 @@
+"""Word vectors as a task: one table of vectors, learnt in a few passes over the text.
+
+    runs/words/  recipe.yaml   log.jsonl   model/
+
+There are no gradient steps of the training loop and no checkpoints: several threads learn into one
+table (training/hogwild.py), which takes minutes. A run that is stopped begins anew.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from headwise.data.text.word_stream import WordStream
+from headwise.language import say
+from headwise.models.vector_space import VectorSpace
+from headwise.tasks.events import Events
+from headwise.tasks.task import Counted, Task
+from headwise.tasks.training_cost import TrainingCost
+from headwise.tasks.word_vectors.bundle import (
+    CARD_USE,
+    WordVectorBundle,
+    load_word_vectors,
+    write_words,
+)
+from headwise.tasks.word_vectors.learning import WordProgress, learn_word_vectors, read_text
+from headwise.tasks.word_vectors.recipe import WordVectorRecipe
+
+CHECKED_WORDS = 100_000
+"""Words of a text that `--check` learns from."""
+MOST_LONE = 0.9
+"""A text with a larger share of lines of one word is probably not cut into words."""
+
+
+class WordVectorTask(Task[WordVectorRecipe, WordStream]):
+    """Learn a vector for each word from the words around it."""
+
+    def prepare(self, recipe: WordVectorRecipe, directory: Path, watcher: Events) -> WordStream:
+        stream = read_text(recipe)
+        if stream.lone > MOST_LONE:
+            share = f"{100 * stream.lone:.0f}"
+            watcher.note(
+                say(
+                    f"{share} % of the lines are one word, which has no neighbours: "
+                    "cut the text into words with spaces, or set text.unit=characters",
+                    f"{share}% 的行只有一个词，没有相邻的词：请用空格把文本切成词，"
+                    "或设 text.unit=characters",
+                )
+            )
+        return stream
+
+    def sizes(self, recipe: WordVectorRecipe, prepared: WordStream) -> dict[str, Any]:
+        return {"words": len(prepared.words), "text_words": len(prepared)}
+
+    def learns_by_counting(self, recipe: WordVectorRecipe) -> bool:
+        return True
+
+    def count(self, recipe: WordVectorRecipe, prepared: WordStream, watcher: Events) -> Counted:
+        last = WordProgress(0, 1, 0.0)
+
+        def watch(progress: WordProgress) -> None:
+            nonlocal last
+            last = progress
+            rate = say(f"words ({progress.rate:,.0f}/s)", f"词（{progress.rate:,.0f}/秒）")
+            watcher.count(rate, progress.words, progress.total)
+
+        tables = learn_word_vectors(prepared, recipe, watch=watch)
+        results: Mapping[str, Any] = {
+            "epochs": recipe.training.epochs,
+            "training_seconds": round(last.seconds, 2),
+            "words_per_second": round(last.rate),
+        }
+        vectors = tables.inputs.numpy()
+        space = VectorSpace(prepared.words, vectors, text_words=len(prepared))
+        return Counted({"vectors": torch.from_numpy(space.vectors)}, results, space)
+
+    def count_cost(self, recipe: WordVectorRecipe, prepared: WordStream) -> TrainingCost:
+        """Learn from a part of the text, for the clock alone."""
+        cut = int(np.searchsorted(prepared.ends, CHECKED_WORDS)) + 1
+        part = replace(
+            prepared, ids=prepared.ids[: prepared.ends[:cut][-1]], ends=prepared.ends[:cut]
+        )
+        epoch = recipe.training.model_copy(update={"epochs": 1})
+        began = time.perf_counter()
+        learn_word_vectors(part, recipe.model_copy(update={"training": epoch}))
+        share = recipe.training.epochs * len(prepared) / max(1, len(part))
+        seconds = share * (time.perf_counter() - began)
+        parameters = 2 * len(prepared.words) * recipe.model.dim
+        return TrainingCost(parameters, seconds, 4 * (parameters + len(prepared)))
+
+    def describe_start(
+        self, recipe: WordVectorRecipe, prepared: WordStream, module: nn.Module | None
+    ) -> str:
+        return say(
+            f"{len(prepared):,} words of text, {len(prepared.words):,} different",
+            f"文本共 {len(prepared):,} 个词，{len(prepared.words):,} 种",
+        )
+
+    def save_parts(self, recipe: WordVectorRecipe, prepared: WordStream, directory: Path) -> None:
+        write_words(directory, prepared.words, prepared.counts)
+
+    def title(self, recipe: WordVectorRecipe) -> str:
+        return "Word vectors"
+
+    def card_details(self, recipe: WordVectorRecipe, prepared: WordStream) -> str:
+        model = recipe.model
+        return (
+            f"Trained ({model.kind}, {model.output.kind}): {len(prepared.words):,} words of "
+            f"{model.dim} dimensions."
+        )
+
+    def card_use(self, recipe: WordVectorRecipe) -> str:
+        return CARD_USE
+
+    def load(self, directory: Path) -> WordVectorBundle:
+        return load_word_vectors(directory)
+
+    def summarize(self, directory: Path) -> str:
+        space = load_word_vectors(directory).space
+        return say(
+            f"word_vectors, {len(space.words):,} words, dimension {space.dim}",
+            f"word_vectors，{len(space.words):,} 个词，{space.dim} 维",
+        )

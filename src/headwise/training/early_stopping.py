@@ -1,0 +1,53 @@
+"""The best validation so far and early stopping: one validation metric decides both.
+
+A metric whose name contains loss, likelihood, perplexity or error is better when lower; any other
+(bleu, chrf, accuracy) is better when higher. Patience counts validations in a row without a better
+value (early stopping, Prechelt 1998).
+"""
+
+import math
+from collections.abc import Mapping
+
+from headwise.errors import UsageError
+from headwise.settings import Settings
+
+LOWER_IS_BETTER = ("loss", "likelihood", "perplexity", "error")
+
+
+class Best(Settings):
+    """The best validation so far."""
+
+    step: int
+    value: float
+
+
+class Selection(Settings):
+    """The results of validations so far; `after` returns the state after one more."""
+
+    metric: str
+    step: int = 0
+    """The step of the last validation."""
+    best: Best | None = None
+    num_without_improvement: int = 0
+
+    def after(self, step: int, metrics: Mapping[str, float]) -> "Selection":
+        if self.metric not in metrics:
+            raise UsageError(
+                f"training.keep.best is {self.metric!r}, but validation measures "
+                f"{', '.join(metrics) or 'nothing'}; choose one of those",
+                f"training.keep.best 为 {self.metric!r}，但验证得到的是 "
+                f"{', '.join(metrics) or '（无）'}；请从中选择",
+            )
+        value = metrics[self.metric]
+        if math.isfinite(value) and (
+            self.best is None or is_better(self.metric, value, than=self.best.value)
+        ):
+            return Selection(metric=self.metric, step=step, best=Best(step=step, value=value))
+        return self.model_copy(
+            update={"step": step, "num_without_improvement": self.num_without_improvement + 1}
+        )
+
+
+def is_better(metric: str, value: float, *, than: float) -> bool:
+    lower = any(word in metric.lower() for word in LOWER_IS_BETTER)
+    return value < than if lower else value > than

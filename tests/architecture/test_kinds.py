@@ -1,0 +1,107 @@
+"""A kind is named in its own file and in the union of its choice, and nowhere else.
+
+A kernel, score, position encoding, norm or feed-forward part declares itself; whoever needs to know
+something about it asks the declaration. A literal of its name elsewhere is a list that a new kind
+would have to be added to.
+"""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from headwise.attention.choices import BUILT_IN as KERNELS
+from headwise.attention.score_choices import NORMALIZERS, SCORES
+from headwise.blocks.choices import FEED_FORWARDS, NORMS
+from headwise.positions.choices import BUILT_IN as POSITIONS
+from headwise.settings.kind import Kind
+
+ROOT = Path("src/headwise")
+KINDS: tuple[type[Kind], ...] = (
+    *KERNELS,
+    *SCORES,
+    *NORMALIZERS,
+    *POSITIONS,
+    *NORMS,
+    *FEED_FORWARDS,
+)
+CHOICES = {
+    "attention/choices.py",
+    "attention/score_choices.py",
+    "positions/choices.py",
+    "blocks/choices.py",
+}
+OTHER_MEANINGS = {
+    # Words that are also used for something that is no kind of these choices.
+    "batch": "a batch of training, a field of a reply",
+    "cosine": "a schedule; the similarity of word vectors",
+    "full": "a queue or a disk",
+    "hard": "an adjective of the pocket corpus",
+    "layer": "a field that numbers layers",
+    "linear": "a schedule; a scale of colours",
+    "window": "an encoder of sentences that reads neighbours",
+}
+OWN_TABLES = {
+    # What another program or a kernel for a GPU can express, and activations by their torch
+    # functions.
+    "src/headwise/blocks/inference/projection.py": {"relu", "gelu"},
+    "src/headwise/gpu/projection.py": {"relu", "gelu"},
+}
+
+
+def homes() -> dict[str, set[str]]:
+    """For each word the files that may name it."""
+    found: dict[str, set[str]] = {}
+    for kind in KINDS:
+        file = kind.__module__.removeprefix("headwise.").replace(".", "/") + ".py"
+        for word in kind.words():
+            found.setdefault(word, set(CHOICES)).add(file)
+    return found
+
+
+def literals(path: Path) -> set[str]:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return {
+            node.value
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+    if path.suffix == ".json":
+        return set(re.findall(r'"\w*?_?([a-z0-9_]+)":', json.dumps(json.loads(text))))
+    return set(re.findall(r"""["'`](\w+)["'`]""", text))
+
+
+SOURCES = [
+    *sorted(ROOT.rglob("*.py")),
+    *sorted((ROOT / "explorer/static").rglob("*.js")),
+    *sorted((ROOT / "explorer/static").rglob("*.json")),
+]
+
+
+def test_no_file_names_a_kind_that_is_not_its_own() -> None:
+    allowed, named = homes(), []
+    for path in SOURCES:
+        place = str(path.relative_to(ROOT))
+        for word in literals(path) & set(allowed):
+            is_own = place in allowed[word] or word in OWN_TABLES.get(str(path), set())
+            if not is_own and word not in OTHER_MEANINGS:
+                named.append(f"{path}: {word}")
+    assert named == []
+
+
+def test_words_with_other_meanings_are_kinds_at_all() -> None:
+    assert set(OTHER_MEANINGS) <= set(homes())
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.__name__}")
+def test_a_kind_declares_itself_in_both_languages(kind: type[Kind]) -> None:
+    declared = kind.declare()
+    assert declared["kind"] == kind.word()
+    for words in (declared["title"], declared["summary"]):
+        assert words["en"]
+        assert words["zh"]
+    assert isinstance(kind.example(), kind)
+    assert isinstance(declared["paper"], str)

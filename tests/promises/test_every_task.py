@@ -1,0 +1,182 @@
+"""What a run promises, asked of every task in the table: a new task keeps these or does not land.
+
+Word vectors and n-grams are counted in one pass: they have no checkpoints, and several processes are
+refused with the reason. docs/promises.md shows the same table.
+"""
+
+import hashlib
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from headwise.cli.main import main
+from headwise.errors import DataError, SettingsError, TrainingStopped, UsageError
+from headwise.inspecting.bundle_summary import summarize_bundle
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.recipe import load_recipe, recipe_from
+from headwise.tasks.run import check_run, train
+from headwise.tasks.table import find_task, task_words
+from tests.tasks.every_task import recipe_of
+from tests.training.several import finish, start
+
+WORDS = task_words()
+COUNTED = "language_modeling (n-grams)"
+EVERY = (*WORDS, COUNTED)
+STEPPED = tuple(word for word in WORDS if word != "word_vectors")
+
+
+def make_recipe(name: str, folder: Path, **training: object) -> AnyRecipe:
+    if name == COUNTED:
+        recipe_of("language_modeling", folder)  # writes the text
+        data = {"language": "en", "train": str(folder / "text.txt")}
+        return recipe_from({"task": "language_modeling", "data": data, "model": {"order": 2}})
+    recipe = recipe_of(name, folder)
+    if not training:
+        return recipe
+    data = recipe.model_dump(mode="json")
+    return recipe_from({**data, "training": {**data["training"], **training}})
+
+
+def is_counted(recipe: AnyRecipe) -> bool:
+    return bool(find_task(recipe).learns_by_counting(recipe))
+
+
+def weights_of_run(run: Path) -> str:
+    file = next((run / "model").glob("*.safetensors"))
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_check_tells_parameters_and_memory_and_writes_nothing(name: str, tmp_path: Path) -> None:
+    summary = check_run(make_recipe(name, tmp_path), directory=tmp_path / "scratch")
+    assert summary.results["parameters"] > 0
+    assert summary.results["expected_memory_mib"] >= 1
+    assert summary.results["expected_seconds"] >= 0
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_run_leaves_log_recipe_bundle_and_card(name: str, tmp_path: Path) -> None:
+    recipe = make_recipe(name, tmp_path)
+    summary = train(recipe, run=tmp_path / "run")
+    run = tmp_path / "run"
+    assert load_recipe(run / "recipe.yaml") == recipe
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert lines
+    card = (run / "model" / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("# ")
+    assert "## Results" in card
+    assert "## Limits" in card
+    assert summary.results["training_seconds"] >= 0
+    assert summarize_bundle(run / "model")
+    assert main(["doctor", str(run)]) == 0
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_finished_run_is_not_written_over(name: str, tmp_path: Path) -> None:
+    recipe = make_recipe(name, tmp_path)
+    train(recipe, run=tmp_path / "run")
+    before = weights_of_run(tmp_path / "run")
+    with pytest.raises(UsageError, match="holds a run already"):
+        train(recipe, run=tmp_path / "run")
+    assert weights_of_run(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_a_stopped_run_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
+    whole = make_recipe(name, tmp_path, checkpoint_every=1)
+    train(whole, run=tmp_path / "whole")
+    stopped = make_recipe(name, tmp_path, checkpoint_every=1, time_limit=1e-9)
+    train(stopped, run=tmp_path / "halves")
+    train(whole, run=tmp_path / "halves", resume=True)
+    assert weights_of_run(tmp_path / "halves") == weights_of_run(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["word_vectors", COUNTED])
+def test_what_is_counted_cannot_be_resumed_and_says_why(name: str, tmp_path: Path) -> None:
+    recipe = make_recipe(name, tmp_path)
+    train(recipe, run=tmp_path / "run")
+    with pytest.raises(UsageError, match="has no checkpoint to go on from"):
+        train(recipe, run=tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_missing_file_leaves_nothing_behind(name: str, tmp_path: Path) -> None:
+    data = make_recipe(name, tmp_path).model_dump(mode="json")
+    is_labelled = name in ("classification", "tagging")
+    data["data"]["train"] = str(tmp_path / ("nowhere.tsv" if is_labelled else "nowhere.txt"))
+    with pytest.raises(DataError, match="nowhere"):
+        train(recipe_from(data), run=tmp_path / "a" / "run")
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_frozen_weights_must_exist(name: str, tmp_path: Path) -> None:
+    recipe = make_recipe(name, tmp_path, freeze=["no.such.part.*"])
+    with pytest.raises(SettingsError, match="matches no weight"):
+        train(recipe, run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_patience_stops_and_the_best_weights_are_kept(name: str, tmp_path: Path) -> None:
+    schedule = {"kind": "constant", "peak": 1e-30}
+    recipe = make_recipe(name, tmp_path, steps=50, validate_every=1, patience=2, schedule=schedule)
+    results = train(recipe, run=tmp_path / "run").results
+    assert results["stopped_by"] == "patience"
+    assert results["steps"] < 50
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_memory_that_cannot_suffice_is_refused_before_training(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for module in ("memory_check", "preflight"):
+        monkeypatch.setattr(f"headwise.tasks.{module}.available_memory", lambda device: 1000)
+    recipe = make_recipe(name, tmp_path)
+    with pytest.raises(UsageError, match="or start it nevertheless with --anyway"):
+        train(recipe, run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with caplog.at_level(logging.WARNING):
+        train(recipe, run=tmp_path / "run", anyway=True)
+    assert "may not fit" in caplog.text
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_two_processes_train_one_model(name: str, tmp_path: Path) -> None:
+    """As torchrun starts them; their log is that of one process, apart from rounding."""
+    recipe = make_recipe(name, tmp_path, steps=2, log_every=1)
+
+    def work() -> int:
+        train(recipe, run=tmp_path / "two")
+        return 0
+
+    assert finish(start(tmp_path / "work", 2, work=work)) == [0, 0]
+    train(recipe, run=tmp_path / "one")
+    one, two = (
+        json.loads((tmp_path / run / "log.jsonl").read_text().splitlines()[0])
+        for run in ("one", "two")
+    )
+    assert two["target_tokens"] == one["target_tokens"]
+    assert json.loads((tmp_path / "two" / "model" / "results.json").read_text())["steps"] == 2
+
+
+@pytest.mark.parametrize("name", ["word_vectors", COUNTED])
+def test_counting_by_two_processes_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UsageError, match="is counted in one process"):
+        train(make_recipe(name, tmp_path), run=tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_a_signal_saves_and_ends(name: str, tmp_path: Path) -> None:
+    recipe = make_recipe(name, tmp_path, steps=100_000)
+    from tests.promises.stopping import StopAtStep
+
+    with pytest.raises(TrainingStopped):
+        train(recipe, run=tmp_path / "run", events=StopAtStep(3))
+    assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
