@@ -20,6 +20,7 @@ from headwise.cli.tables import print_table
 from headwise.cli.wrapping import fit, join_parts, terminal_width, write_line
 from headwise.language import clock, say
 from headwise.tasks.result_rows import result_rows
+from headwise.tasks.table import find_entry
 
 if TYPE_CHECKING:
     from headwise.inspecting.findings import Finding
@@ -215,7 +216,10 @@ def print_summary(summary: "RunSummary") -> None:
         write_line(f"{say('note', '注意')}{say(': ', '：')}{note}")
     if summary.model is not None:
         write_line(say(f"the model: {summary.model}", f"模型：{summary.model}"))
-        task, command = summary.recipe.task, summary.recipe.bundle_form.command
+        task = summary.recipe.task
+        entry = find_entry(task)
+        assert entry is not None, "a run has a task of the table"
+        command = entry.command
         word = " WORD" if command == "nearest" else ""
         use = f"headwise {command}{word} --model {summary.model}"
         if task in ("masked_language", "bidirectional_language"):

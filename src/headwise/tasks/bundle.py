@@ -134,11 +134,10 @@ def explain_task(
     found = f"a model of task {str(word)[:80]!r}", f"任务 {str(word)[:80]!r} 的模型"
     use = ("", "请")
     if entry is not None:
-        other = entry.recipe_type.bundle_form
-        found = other.noun
+        found = entry.recipe_type.bundle_form.noun
         use = (
-            f"use `headwise {other.command}` with this one, or ",
-            f"该模型请用 `headwise {other.command}`，或",
+            f"use `headwise {entry.command}` with this one, or ",
+            f"该模型请用 `headwise {entry.command}`，或",
         )
     train = f"headwise train {example} --run runs/{example}"
     reason = f" ({why[0]})" if why[0] else "", f"（{why[1]}）" if why[1] else ""

@@ -1,8 +1,8 @@
 """What the bundles of a task are called and consist of; nothing here loads torch.
 
-Each recipe type has its own (`AnyRecipe.bundle_form`). Messages about a model of the wrong task,
-the commands that use a model, and the one reader and writer of bundles (bundle.py) take it from
-there.
+Each recipe type has its own (`AnyRecipe.bundle_form`). Messages about a model of the wrong task
+and the one reader and writer of bundles (bundle.py) take it from there. The command that uses a
+model is in the table of tasks (table.py).
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,6 @@ class BundleForm:
 
     noun: tuple[str, str]
     """What such a model is called, in English (with its article) and Chinese."""
-    command: str
-    """The command that uses one."""
     example: str
     """A shipped recipe that makes one."""
     is_demo: bool = False

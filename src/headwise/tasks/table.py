@@ -1,8 +1,9 @@
-"""The table of tasks: one line for each word that a recipe may name under `task:`.
+"""The table of tasks: one entry for each word that a recipe may name under `task:`.
 
-A line names where the task's recipe type and its `Task` live; they are imported when they are first
-asked for, so that a recipe can be read without torch. Packages of other people add tasks by an
-entry point of the group `headwise.tasks` that names such a line (docs/guide, "Your own task").
+An entry names the command that uses such a model and where the task's recipe type and its `Task`
+are; those are imported when they are first needed, so that a recipe can be read without torch. Two
+words may share a recipe type and a `Task`: classification and tagging do. Packages of other people add tasks by an
+entry point of the group `headwise.tasks` that names such an entry (docs/guide, "Your own task").
 """
 
 from dataclasses import dataclass
@@ -16,12 +17,16 @@ from headwise.tasks.any_recipe import AnyRecipe
 
 @dataclass(frozen=True)
 class TableEntry:
-    """Where the parts of a task are: `module:name`."""
+    """One word under `task:`, the command for its models, and where its parts are."""
 
-    words: tuple[str, ...]
-    """What a recipe may write under `task:`."""
+    word: str
+    """What a recipe writes under `task:`."""
+    command: str
+    """The command that uses a model of this task: `headwise <command>`."""
     recipe: str
+    """The recipe type, as `module:name`."""
     task: str
+    """The `Task`, as `module:name`."""
 
     @property
     def recipe_type(self) -> type[AnyRecipe]:
@@ -34,32 +39,44 @@ class TableEntry:
 
 TASKS = (
     TableEntry(
-        ("translation",),
+        "translation",
+        "translate",
         "headwise.tasks.translation.recipe:TranslationRecipe",
         "headwise.tasks.translation.task:TranslationTask",
     ),
     TableEntry(
-        ("language_modeling",),
+        "language_modeling",
+        "predict",
         "headwise.tasks.language.recipe:LanguageRecipe",
         "headwise.tasks.language.task:LanguageTask",
     ),
     TableEntry(
-        ("word_vectors",),
+        "word_vectors",
+        "nearest",
         "headwise.tasks.word_vectors.recipe:WordVectorRecipe",
         "headwise.tasks.word_vectors.task:WordVectorTask",
     ),
     TableEntry(
-        ("classification", "tagging"),
+        "classification",
+        "classify",
         "headwise.tasks.labels.recipe:LabelRecipe",
         "headwise.tasks.labels.task:LabelTask",
     ),
     TableEntry(
-        ("masked_language",),
+        "tagging",
+        "tag",
+        "headwise.tasks.labels.recipe:LabelRecipe",
+        "headwise.tasks.labels.task:LabelTask",
+    ),
+    TableEntry(
+        "masked_language",
+        "senses",
         "headwise.tasks.pretraining.masked_recipe:MaskedRecipe",
         "headwise.tasks.pretraining.masked_task:MaskedTask",
     ),
     TableEntry(
-        ("bidirectional_language",),
+        "bidirectional_language",
+        "senses",
         "headwise.tasks.pretraining.elmo_recipe:ElmoRecipe",
         "headwise.tasks.pretraining.elmo_task:ElmoTask",
     ),
@@ -68,12 +85,12 @@ TASKS = (
 
 def task_words() -> tuple[str, ...]:
     """Every word that a recipe may name."""
-    return tuple(word for entry in TASKS for word in entry.words)
+    return tuple(entry.word for entry in TASKS)
 
 
 def find_entry(word: object) -> TableEntry | None:
-    """The line of a word; None if no task has it."""
-    return next((entry for entry in TASKS if word in entry.words), None)
+    """The entry of a word; None if no task has it."""
+    return next((entry for entry in TASKS if word == entry.word), None)
 
 
 def find_task(recipe: AnyRecipe) -> Any:

@@ -31,7 +31,6 @@ class LabelRecipe(AnyRecipe):
 
     bundle_form: ClassVar = BundleForm(
         ("a classifier or tagger", "分类或标注模型"),
-        "classify",
         "sst2",
         parts=(TOKENIZER, "labels.json"),
     )

@@ -42,7 +42,7 @@ ReadingSettings = Annotated[SentenceReading | StreamReading, Field(discriminator
 class LanguageRecipe(AnyRecipe):
     """A language model, from its text to its weights."""
 
-    bundle_form: ClassVar = BundleForm(("a language model", "语言模型"), "predict", "ptb-ngram")
+    bundle_form: ClassVar = BundleForm(("a language model", "语言模型"), "ptb-ngram")
 
     task: Literal["language_modeling"] = "language_modeling"
     """What the model is for."""

@@ -38,9 +38,7 @@ class EvaluationSettings(Settings):
 class TranslationRecipe(AnyRecipe):
     """A translator, from its text to its answers."""
 
-    bundle_form: ClassVar = BundleForm(
-        ("a translator", "翻译模型"), "translate", "pocket", is_demo=True
-    )
+    bundle_form: ClassVar = BundleForm(("a translator", "翻译模型"), "pocket", is_demo=True)
 
     task: Literal["translation"] = "translation"
     """What the model is for."""

@@ -93,7 +93,6 @@ class WordVectorRecipe(AnyRecipe):
 
     bundle_form: ClassVar = BundleForm(
         ("a bundle of word vectors", "词向量模型"),
-        "nearest",
         "word-vectors",
         kind=WORD_VECTORS,
         weights_file="vectors.safetensors",
