@@ -21,9 +21,9 @@ from headwise.language import say
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.named_files import check_named_files
-from headwise.tasks.preflight import check_lengths
 from headwise.tasks.run import check_before_start
 from headwise.tasks.table import find_task
+from headwise.tasks.translation.preflight import check_lengths
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.run_lock import lock_is_held
 

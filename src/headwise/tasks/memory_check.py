@@ -4,23 +4,30 @@ A bound that costs nothing lets small trainings through: every linear map and re
 its input and output, four times over, in fp32. Beyond it, the memory of a step is predicted from
 steps of one and two rows (`training_cost.py`). A training that may not fit is warned of; one that
 cannot fit is refused, unless `--anyway`. Translation has a finer prediction, before any data is
-read (`preflight.py`).
+read (`translation/preflight.py`).
 """
 
+import contextlib
 import logging
+from collections.abc import Iterator
+from pathlib import Path
 
 from torch import nn
 
+from headwise.errors import UsageError, is_out_of_memory
 from headwise.language import say
 from headwise.planning.available_memory import available_memory
 from headwise.planning.hardware import GIB
 from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
-from headwise.tasks.preflight import TooLargeError
 from headwise.tasks.training_cost import Trial, measure_cost
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 
 logger = logging.getLogger(__name__)
+
+
+class TooLargeError(UsageError):
+    """A training does not fit into memory; the message says which setting to halve."""
 
 
 def check_memory(trial: Trial, training: TrainingSettings, *, anyway: bool) -> None:
@@ -56,13 +63,53 @@ def bound_memory(module: nn.Module, num_tokens: int) -> int:
 
 
 def _describe(needed: float, available: float, training: TrainingSettings) -> tuple[str, str]:
-    half = (
-        f"training.batch_tokens={max(1, training.batch_tokens // 2)} "
-        f"training.accumulation={2 * training.accumulation}"
-    )
+    half = _halved(training)
     return (
         f"a step needs about {needed / GIB:.1f} GiB, {available / GIB:.1f} GiB are free; "
         f"{half} trains the same with half of the batch",
         f"一步约需 {needed / GIB:.1f} GiB，可用 {available / GIB:.1f} GiB；"
         f"{half} 以一半的批次训练，效果不变",
     )
+
+
+def _halved(training: TrainingSettings) -> str:
+    """Settings that make the same updates with half of the activations."""
+    return (
+        f"training.batch_tokens={max(1, training.batch_tokens // 2)} "
+        f"training.accumulation={2 * training.accumulation}"
+    )
+
+
+@contextlib.contextmanager
+def explaining_memory(training: TrainingSettings, run: Path | None) -> Iterator[None]:
+    """Turn "out of memory", however it is raised, into what to halve and where to go on."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
+        if not is_out_of_memory(error):
+            raise
+        half = _halved(training)
+        saved = _latest(run)
+        raise TooLargeError(
+            f"memory ran out with training.batch_tokens={training.batch_tokens:,}; start a new "
+            f"run with half the batch, which learns the same: {half} (or "
+            "training.recompute=blocks); "
+            + (
+                f"{saved} is whole: with more memory free, --resume goes on from it"
+                if saved
+                else "nothing had been saved yet"
+            ),
+            f"内存用尽（training.batch_tokens={training.batch_tokens:,}）；"
+            f"请以一半的批次重新开始，学得相同：{half}（或 training.recompute=blocks）；"
+            + (
+                f"{saved} 完好：腾出内存后可用 --resume 从它继续" if saved else "尚未保存任何检查点"
+            ),
+        ) from error
+
+
+def _latest(run: Path | None) -> Path | None:
+    """The checkpoint a resumed run would start from."""
+    with contextlib.suppress(OSError):
+        if run is not None:
+            return run / "checkpoints" / (run / "LATEST").read_text(encoding="utf-8").strip()
+    return None

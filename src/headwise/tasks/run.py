@@ -34,9 +34,9 @@ from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import write_bundle
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.measured_corpora import note_on_measuring
+from headwise.tasks.memory_check import explaining_memory
 from headwise.tasks.model_card import model_card
 from headwise.tasks.named_files import check_named_files
-from headwise.tasks.preflight import explaining_memory
 from headwise.tasks.recipe import complete_recipe, load_recipe, recipe_from
 from headwise.tasks.run_start import RunSummary, begin_run
 from headwise.tasks.table import find_task

@@ -21,13 +21,6 @@ from headwise.models.choices import build_model
 from headwise.models.translation_model import TranslationModel
 from headwise.randomness import torch_generator
 from headwise.tasks.events import Events
-from headwise.tasks.preflight import (
-    check_decoding,
-    check_lengths,
-    check_start,
-    check_test,
-    warn_of_small_corpus,
-)
 from headwise.tasks.task import Learner, Task
 from headwise.tasks.training_cost import Trial, first_batch
 from headwise.tasks.translation.bundle import (
@@ -39,6 +32,13 @@ from headwise.tasks.translation.bundle import (
     save_tokenizers,
 )
 from headwise.tasks.translation.objective import PackedPairs, RowShape, TranslationLoss
+from headwise.tasks.translation.preflight import (
+    check_decoding,
+    check_lengths,
+    check_start,
+    check_test,
+    warn_of_small_corpus,
+)
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translated_part import FOLDER as TRANSLATIONS
 from headwise.tasks.translation.translated_part import translate_part

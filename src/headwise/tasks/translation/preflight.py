@@ -12,11 +12,8 @@ that costs nothing. Tested by a limit on the address space, and by handing in er
 them.
 """
 
-import contextlib
 import logging
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -28,7 +25,7 @@ from headwise.data.pairs.preparation import PreparedData, read_part
 from headwise.data.shards import TokenStore
 from headwise.data.splits import Part
 from headwise.decoding.rules.phrases import check_shortest
-from headwise.errors import DataError, UsageError, is_out_of_memory
+from headwise.errors import DataError
 from headwise.language import say
 from headwise.models.limits import check_rows, source_limits
 from headwise.models.recurrent.choices import attends
@@ -37,6 +34,7 @@ from headwise.planning.available_memory import available_memory
 from headwise.planning.cost_prediction import MemoryParts
 from headwise.planning.hardware import GIB, GLIBC_HEAP
 from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
+from headwise.tasks.memory_check import TooLargeError
 from headwise.tasks.planned_step import Subject, choose_execution
 from headwise.tasks.planner import Planner
 from headwise.tasks.translation.length_limits import longest_source
@@ -46,10 +44,6 @@ from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 
 logger = logging.getLogger(__name__)
-
-
-class TooLargeError(UsageError):
-    """A training does not fit into memory; the message says which setting to halve."""
 
 
 def check_start(recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
@@ -244,38 +238,3 @@ def check_decoding(recipe: TranslationRecipe, prepared: PreparedData) -> None:
     check_shortest(recipe.decoding, prepared.tokenizers.target)
     if recipe.decoding.needs_attention and not attends(recipe.model):
         raise explain_missing_attention()
-
-
-@contextlib.contextmanager
-def explaining_memory(training: TrainingSettings, run: Path | None) -> Iterator[None]:
-    """Turn "out of memory", however it is raised, into what to halve and where to go on."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
-        if not is_out_of_memory(error):
-            raise
-        half = f"training.batch_tokens={max(1, training.batch_tokens // 2)} training.accumulation={2 * training.accumulation}"
-        saved = _latest(run)
-        raise TooLargeError(
-            f"memory ran out with training.batch_tokens={training.batch_tokens:,}; start a new "
-            f"run with half the batch, which learns the same: {half} (or "
-            "training.recompute=blocks); "
-            + (
-                f"{saved} is whole: with more memory free, --resume goes on from it"
-                if saved
-                else "nothing had been saved yet"
-            ),
-            f"内存用尽（training.batch_tokens={training.batch_tokens:,}）；"
-            f"请以一半的批次重新开始，学得相同：{half}（或 training.recompute=blocks）；"
-            + (
-                f"{saved} 完好：腾出内存后可用 --resume 从它继续" if saved else "尚未保存任何检查点"
-            ),
-        ) from error
-
-
-def _latest(run: Path | None) -> Path | None:
-    """The checkpoint a resumed run would start from."""
-    with contextlib.suppress(OSError):
-        if run is not None:
-            return run / "checkpoints" / (run / "LATEST").read_text(encoding="utf-8").strip()
-    return None
