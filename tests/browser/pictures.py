@@ -16,8 +16,8 @@ from playwright.sync_api import Page, sync_playwright
 
 from headwise.pocket import NOTES_EXAMPLES
 from headwise.serving.app import create_app
-from headwise.serving.limits import ServerSettings
-from headwise.serving.loaded import load_models
+from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.work.loaded_models import load_models
 from tests.browser.conftest import FLAGS, RunningServer, find_chromium
 
 TIRED, WIDE = (one.text("en") for one in NOTES_EXAMPLES)

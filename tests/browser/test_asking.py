@@ -11,9 +11,9 @@ from playwright.sync_api import expect
 
 from headwise.serving.api import trace as trace_addresses
 from headwise.serving.app import create_app
-from headwise.serving.keys import add_key
-from headwise.serving.limits import ServerSettings
-from headwise.serving.loaded import load_models
+from headwise.serving.http.api_keys import add_key
+from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.work.loaded_models import load_models
 from tests.browser.conftest import BUNDLE, RunningServer, Visit
 
 

@@ -10,11 +10,11 @@ from playwright.sync_api import expect
 
 from headwise.serving.api import trace as trace_addresses
 from headwise.serving.app import create_app
-from headwise.serving.limits import ServerSettings
-from headwise.serving.loaded import load_models
-from headwise.serving.training import DemoTraining
+from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.work.demo_training import DemoTraining
+from headwise.serving.work.loaded_models import load_models
 from tests.browser.conftest import BUNDLE, RunningServer, Visit
-from tests.serving.test_demo_training import PRETEND
+from tests.serving.work.test_demo_training import PRETEND
 
 
 def test_the_page_has_a_model_trained_and_opens_it(

@@ -10,14 +10,14 @@ from playwright.sync_api import expect
 from headwise.models.vector_space import VectorSpace
 from headwise.randomness import numpy_generator
 from headwise.serving.app import create_app
-from headwise.serving.limits import ServerSettings
-from headwise.serving.loaded import LoadedModel
+from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.work.loaded_models import LoadedModel
 from headwise.tasks.language.language_model import LanguageModel
 from tests.browser.conftest import RunningServer, Visit
 from tests.browser.test_mechanics import ask, cells
 from tests.browser.test_views import SETTINGS, check_accessible
 from tests.explorer.test_run_logs import write_run
-from tests.serving.test_language import ARPA
+from tests.serving.api.test_language import ARPA
 
 HOSTILE = "<img/src=x/onerror=alert(1)>"
 

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from headwise.serving.app import create_app
-from headwise.serving.limits import ServerSettings
-from headwise.serving.loaded import LoadedModel, load_models
+from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.work.loaded_models import LoadedModel, load_models
 from tests.browser.conftest import BUNDLE, RunningServer, Visit
 from tests.browser.test_mechanics import ask
 from tests.browser.test_views import check_accessible

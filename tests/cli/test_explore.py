@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from headwise.cli import explore
-from headwise.serving import running
-from headwise.serving.limits import ServerSettings
-from headwise.serving.loaded import LoadedModel
+from headwise.serving import uvicorn_server as running
+from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.work.loaded_models import LoadedModel
 from tests.cli.conftest import Headwise
 from tests.explorer.conftest import BUNDLE
 

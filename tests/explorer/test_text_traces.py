@@ -10,7 +10,7 @@ from headwise.explorer.sentence_traces import MapChoice
 from headwise.explorer.text_traces import attends, longest_text, open_text_row, trace_text
 from headwise.tasks.language.language_model import LanguageModel
 from tests.explorer.reading import make_reader
-from tests.serving.test_language import ARPA
+from tests.serving.api.test_language import ARPA
 
 TEXT = "the old dog saw a child"
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from headwise.serving import connections, slots
 from headwise.serving.app import create_app
-from headwise.serving.limits import ServerSettings
-from headwise.serving.loaded import LoadedModel, load_models
-from tests.serving.running import Running
+from headwise.serving.http import connection as connections
+from headwise.serving.http import connection_limit as slots
+from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.work.loaded_models import LoadedModel, load_models
+from tests.serving.running_server import Running
 
 BUNDLE = Path(__file__).resolve().parents[1] / "fixtures" / "format-1" / "bundle"
 

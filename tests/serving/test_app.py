@@ -7,11 +7,11 @@ from fastapi.testclient import TestClient
 
 from headwise.errors import HeadwiseError, UsageError
 from headwise.serving.app import create_app
-from headwise.serving.limits import ServerSettings
-from headwise.serving.loaded import LoadedModel
-from headwise.serving.running import serve
+from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.uvicorn_server import serve
+from headwise.serving.work.loaded_models import LoadedModel
 from headwise.tasks.translation.translator import Translator
-from tests.serving.loops import call_alone
+from tests.serving.event_loops import call_alone
 
 
 def wait_until_ready(client: TestClient) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.process import ServerProcess
-from tests.serving.test_process import GREEDY, HEAD, SENTENCES, is_healthy
+from tests.serving.server_process import ServerProcess
+from tests.serving.test_server_process import GREEDY, HEAD, SENTENCES, is_healthy
 
 pytestmark = pytest.mark.prove
 HEAVY = {"text": [" ".join(SENTENCES[:4])] * 32, "decoding": {"kind": "beam", "size": 8}}

@@ -15,9 +15,9 @@ from headwise.data.pairs.encoding_workers import encode_blocks
 from headwise.data.pairs.filtering import FilterSettings, LengthLimits
 from headwise.data.pairs.held_out import HeldOut
 from headwise.data.pairs.parallel_files import Pair
-from headwise.serving.apart import WorkerApart
-from headwise.serving.held_files import HeldFiles
-from headwise.serving.training import DemoTraining
+from headwise.serving.work.bundle_files import HeldFiles
+from headwise.serving.work.demo_training import DemoTraining
+from headwise.serving.work.process_worker import WorkerApart
 from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import CharacterSettings, learn_tokenizers
 from tests.explorer.conftest import BUNDLE

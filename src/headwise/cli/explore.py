@@ -68,7 +68,7 @@ def find_demos(directory: Path) -> list[str]:
     """What `headwise demo` or the page has trained: `directory` and its neighbours named after a
     pair of languages.
     """
-    from headwise.serving.training import Pair
+    from headwise.serving.work.demo_training import Pair
     from headwise.storage import MANIFEST
 
     places = [directory, *(Path(f"{directory}-{pair}") for pair in get_args(Pair))]
@@ -77,14 +77,14 @@ def find_demos(directory: Path) -> list[str]:
 
 def check(arguments: argparse.Namespace) -> None:
     require_server()
-    from headwise.serving.exposure import check_exposure
+    from headwise.serving.http.exposure import check_exposure
 
     check_exposure(server_settings(arguments))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.serving.loaded import load_models
-    from headwise.serving.running import open_socket, serve
+    from headwise.serving.uvicorn_server import open_socket, serve
+    from headwise.serving.work.loaded_models import load_models
 
     if arguments.runs is None and Path("runs").is_dir():
         arguments.runs = "runs"

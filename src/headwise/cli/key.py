@@ -35,13 +35,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     require_server()
-    from headwise.serving.keys import check_name
+    from headwise.serving.http.api_keys import check_name
 
     check_name(arguments.name)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.serving.keys import add_key
+    from headwise.serving.http.api_keys import add_key
 
     sys.stdout.write(add_key(Path(arguments.keys), arguments.name) + "\n")
     return 0

@@ -177,7 +177,7 @@ class NamedModel(Model):
 
     def locate(self) -> Path | None:
         from headwise.models.ngram.arpa import is_arpa
-        from headwise.serving.model_names import split_name
+        from headwise.serving.work.model_names import split_name
 
         _, path = split_name(self)
         return InputFile(path).locate() if is_arpa(path) else Model(path).locate()

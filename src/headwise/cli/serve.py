@@ -139,7 +139,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     require_server()
-    from headwise.serving.exposure import check_exposure
+    from headwise.serving.http.exposure import check_exposure
 
     check_exposure(_settings(arguments))
 
@@ -154,8 +154,8 @@ def _settings(arguments: argparse.Namespace) -> Any:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.serving.loaded import load_models
-    from headwise.serving.running import serve
+    from headwise.serving.uvicorn_server import serve
+    from headwise.serving.work.loaded_models import load_models
 
     settings = _settings(arguments)
     models = load_models(arguments.models, device=arguments.device, precision=arguments.precision)
@@ -171,7 +171,7 @@ def server_settings(
     rate: int | None = None,
 ) -> Any:
     """The options of `add_listening`, and limits, as checked settings."""
-    from headwise.serving.limits import ServerSettings
+    from headwise.serving.schemas.limits import ServerSettings
     from headwise.settings import check_settings
 
     if arguments.runs is not None and not Path(arguments.runs).is_dir():

@@ -19,8 +19,8 @@ from fastapi import APIRouter, Depends, FastAPI
 import headwise
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import HeadwiseError
-from headwise.serving.admission import require_key
 from headwise.serving.api import (
+    attend,
     demo,
     health,
     kinds,
@@ -28,7 +28,6 @@ from headwise.serving.api import (
     libretranslate,
     metrics,
     models,
-    numbers,
     page,
     patterns,
     positions,
@@ -36,22 +35,23 @@ from headwise.serving.api import (
     trace,
     translate,
 )
-from headwise.serving.door import Door
-from headwise.serving.faults import CaughtBugs, add_faults
-from headwise.serving.limits import ServerSettings
-from headwise.serving.loaded import LoadedModel
-from headwise.serving.orders import Order, Part
-from headwise.serving.sentences import prepare
+from headwise.serving.api.decoding_options import choose_settings
+from headwise.serving.api.translation_stream import watch_part
+from headwise.serving.http.access import require_key
+from headwise.serving.http.errors import CaughtBugs, add_faults
+from headwise.serving.http.request_guard import Door
+from headwise.serving.schemas.limits import ServerSettings
 from headwise.serving.server import Server
-from headwise.serving.streaming import watch_part
-from headwise.serving.wishes import choose_settings
+from headwise.serving.work.jobs import Order, Part
+from headwise.serving.work.loaded_models import LoadedModel
+from headwise.serving.work.translation_jobs import prepare
 from headwise.tasks.translation.translator import Translator
 
 ROUTERS: tuple[APIRouter, ...] = (
     models.router,
     translate.router,
     trace.router,
-    numbers.router,
+    attend.router,
     positions.router,
     kinds.router,
     patterns.router,

@@ -11,15 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 from headwise.errors import HeadwiseError
-from headwise.serving.apart import WorkerApart
-from headwise.serving.faults import Refusal
-from headwise.serving.keys import KeyRing, RateLimit, read_keys
-from headwise.serving.limits import ServerSettings
-from headwise.serving.loaded import LoadedModel
-from headwise.serving.mailbox import Mailbox
-from headwise.serving.metrics import Metrics, resident_bytes
-from headwise.serving.training import DemoTraining
-from headwise.serving.worker import Worker
+from headwise.serving.http.api_keys import KeyRing, RateLimit, read_keys
+from headwise.serving.http.errors import Refusal
+from headwise.serving.http.metrics import Metrics, resident_bytes
+from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.work.completions import Mailbox
+from headwise.serving.work.demo_training import DemoTraining
+from headwise.serving.work.loaded_models import LoadedModel
+from headwise.serving.work.process_worker import WorkerApart
+from headwise.serving.work.worker import Worker
 from headwise.tasks.translation.translator import Translator
 
 logger = logging.getLogger(__name__)

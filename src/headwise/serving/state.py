@@ -20,15 +20,15 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
 
-from headwise.serving.apart import still_loading
-from headwise.serving.faults import Refusal
+from headwise.serving.http.errors import Refusal
 from headwise.serving.leaving import Leaving
-from headwise.serving.load import LOOK_SECONDS, Accepted
-from headwise.serving.loaded import LoadedModel
-from headwise.serving.mailbox import settle
-from headwise.serving.orders import Order, Part, nobody_waits
 from headwise.serving.server import Server
-from headwise.serving.worker import Worker, WorkerDied
+from headwise.serving.work.admission import LOOK_SECONDS, Accepted
+from headwise.serving.work.completions import settle
+from headwise.serving.work.jobs import Order, Part, nobody_waits
+from headwise.serving.work.loaded_models import LoadedModel
+from headwise.serving.work.process_worker import still_loading
+from headwise.serving.work.worker import Worker, WorkerDied
 
 Result = TypeVar("Result")
 

@@ -5,11 +5,11 @@ shows how far it is.
 from fastapi import APIRouter
 from pydantic import ConfigDict
 
-from headwise.serving.faults import Refusal
-from headwise.serving.loaded import load_model
-from headwise.serving.schemas import REFUSALS, Body, Reply
+from headwise.serving.http.errors import Refusal
+from headwise.serving.schemas.base import REFUSALS, Body, Reply
 from headwise.serving.state import State
-from headwise.serving.training import DemoTraining, Pair, TrainingStatus
+from headwise.serving.work.demo_training import DemoTraining, Pair, TrainingStatus
+from headwise.serving.work.loaded_models import load_model
 
 router = APIRouter(tags=["demo"], responses=REFUSALS)
 

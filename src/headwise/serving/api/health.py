@@ -4,7 +4,7 @@ may come.
 
 from fastapi import APIRouter, Response
 
-from headwise.serving.schemas import StatusReply
+from headwise.serving.schemas.base import StatusReply
 from headwise.serving.state import State
 
 router = APIRouter(tags=["health"])

@@ -9,8 +9,8 @@ from headwise.attention.score_choices import NORMALIZERS, score_kinds
 from headwise.blocks.choices import FEED_FORWARDS, norm_kinds
 from headwise.explorer.worked import EXAMPLES
 from headwise.positions.choices import position_kinds
-from headwise.serving.schemas import REFUSALS
-from headwise.serving.schemas_views import KindsReply
+from headwise.serving.schemas.attention import KindsReply
+from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.state import State
 
 router = APIRouter(tags=["attention"], responses=REFUSALS)

@@ -9,9 +9,9 @@ from fastapi import APIRouter
 from headwise.errors import UsageError
 from headwise.explorer.word_places import place_words, suggest_queries
 from headwise.models.vector_space import VectorSpace
-from headwise.serving.faults import Refusal
-from headwise.serving.schemas import REFUSALS
-from headwise.serving.schemas_language import (
+from headwise.serving.http.errors import Refusal
+from headwise.serving.schemas.base import REFUSALS
+from headwise.serving.schemas.language import (
     ContinuationReply,
     PredictBody,
     PredictReply,

@@ -16,15 +16,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from headwise.serving.admission import admit
-from headwise.serving.faults import Refusal
-from headwise.serving.forms import describe_body, read_body
-from headwise.serving.limits import MAX_BEST
-from headwise.serving.loaded import LoadedModel
-from headwise.serving.schemas import Reply, TextOrTexts, Whole
-from headwise.serving.sentences import prepare
+from headwise.serving.api.decoding_options import choose_settings
+from headwise.serving.http.access import admit
+from headwise.serving.http.errors import Refusal
+from headwise.serving.http.forms import describe_body, read_body
+from headwise.serving.schemas.base import Reply, TextOrTexts, Whole
+from headwise.serving.schemas.limits import MAX_BEST
 from headwise.serving.state import ServerState, State
-from headwise.serving.wishes import choose_settings
+from headwise.serving.work.loaded_models import LoadedModel
+from headwise.serving.work.translation_jobs import prepare
 from headwise.tasks.translation.built_in_detector import built_in_detector
 
 Code = Annotated[str, Field(min_length=1, max_length=35)]

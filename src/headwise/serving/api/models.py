@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from headwise.explorer.text_traces import attends
-from headwise.serving.schemas import REFUSALS, ModelReply, ModelsReply
+from headwise.serving.schemas.base import REFUSALS, ModelReply, ModelsReply
 from headwise.serving.state import State
 
 router = APIRouter(tags=["models"], responses=REFUSALS)

@@ -12,7 +12,7 @@ from importlib.resources.abc import Traversable
 
 from fastapi import APIRouter, Response
 
-from headwise.serving.faults import Refusal
+from headwise.serving.http.errors import Refusal
 
 router = APIRouter(include_in_schema=False)
 

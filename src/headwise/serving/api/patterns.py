@@ -8,8 +8,8 @@ from fastapi import APIRouter
 
 from headwise.explorer.attention_costs import find_costs, shipped_costs
 from headwise.explorer.pattern_tables import show_pattern, sized
-from headwise.serving.schemas import REFUSALS
-from headwise.serving.schemas_views import CostReply, CostsReply, PatternReply, PatternsBody
+from headwise.serving.schemas.attention import CostReply, CostsReply, PatternReply, PatternsBody
+from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.state import State
 
 router = APIRouter(tags=["attention"], responses=REFUSALS)

@@ -8,8 +8,8 @@ from headwise.explorer.opened_row import require_attention
 from headwise.explorer.position_tables import build_parts, parts_of, show_positions
 from headwise.models.choices import EncoderDecoderSettings
 from headwise.positions.choices import DEFAULT_POSITION
-from headwise.serving.schemas import REFUSALS
-from headwise.serving.schemas_views import MAX_DIM, PositionsBody, PositionsReply
+from headwise.serving.schemas.attention import MAX_DIM, PositionsBody, PositionsReply
+from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.state import State
 from headwise.tasks.translation.translator import Translator
 

@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from headwise.explorer.run_logs import NoRunError, list_runs, read_run
-from headwise.serving.faults import Refusal
-from headwise.serving.schemas import REFUSALS
-from headwise.serving.schemas_language import LogReply, RunReply, RunsReply
+from headwise.serving.http.errors import Refusal
+from headwise.serving.schemas.base import REFUSALS
+from headwise.serving.schemas.language import LogReply, RunReply, RunsReply
 from headwise.serving.state import State
 
 router = APIRouter(tags=["runs"], responses=REFUSALS)

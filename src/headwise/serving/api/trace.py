@@ -18,11 +18,18 @@ from headwise.explorer.packing import pack_map, pack_side
 from headwise.explorer.search_trees import Node
 from headwise.explorer.sentence_traces import SentenceTrace, check_prefix, trace_sentence
 from headwise.explorer.words import group_pieces
-from headwise.serving.faults import Refusal
-from headwise.serving.limits import MAX_TOKENS
-from headwise.serving.replies import describe_warning
-from headwise.serving.schemas import REFUSALS
-from headwise.serving.schemas_trace import (
+from headwise.serving.api.text_trace import (
+    answer_text,
+    find_attending,
+    map_choice,
+    step_reply,
+    too_many_refused,
+)
+from headwise.serving.api.translation_replies import describe_warning
+from headwise.serving.http.errors import Refusal
+from headwise.serving.schemas.base import REFUSALS
+from headwise.serving.schemas.limits import MAX_TOKENS
+from headwise.serving.schemas.trace import (
     HypothesisReply,
     NodeReply,
     OccludeBody,
@@ -34,16 +41,9 @@ from headwise.serving.schemas_trace import (
     TraceReply,
     TreeReply,
 )
-from headwise.serving.search import stop_if
-from headwise.serving.sentences import FEWEST_STEPS
 from headwise.serving.state import State
-from headwise.serving.text_traces import (
-    answer_text,
-    find_attending,
-    map_choice,
-    step_reply,
-    too_many_refused,
-)
+from headwise.serving.work.search import stop_if
+from headwise.serving.work.translation_jobs import FEWEST_STEPS
 from headwise.tasks.translation.translator import Translator
 from headwise.text.phrase_matching import on_one_line
 from headwise.text.sentence_splitting import split_text

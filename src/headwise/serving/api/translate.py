@@ -6,12 +6,12 @@ from functools import partial
 
 from fastapi import APIRouter, Response
 
-from headwise.serving.replies import as_reply
-from headwise.serving.schemas import REFUSALS, TranslateBody, TranslateReply
-from headwise.serving.sentences import prepare
+from headwise.serving.api.decoding_options import add_phrases, choose_settings
+from headwise.serving.api.translation_replies import as_reply
+from headwise.serving.api.translation_stream import STREAMED, begin_stream
+from headwise.serving.schemas.base import REFUSALS, TranslateBody, TranslateReply
 from headwise.serving.state import State
-from headwise.serving.streaming import STREAMED, begin_stream
-from headwise.serving.wishes import add_phrases, choose_settings
+from headwise.serving.work.translation_jobs import prepare
 
 SHORT_CHARACTERS = 300
 """A sentence or two are tokenised in less time than another thread needs to begin."""

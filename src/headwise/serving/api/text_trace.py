@@ -1,0 +1,135 @@
+"""What `/v1/trace` (and `/v1/row`, in part) answers for a language model: one text as a
+decoder-only Transformer reads it.
+
+The reply has the form of a translation's. The text itself stands where the translation would; there
+is no source, no search and no tree, and a wish for them is refused. Tested against:
+explorer/text_traces.py.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from headwise.explorer.decisions import Choice, Decision
+from headwise.explorer.packing import pack_map, pack_side
+from headwise.explorer.sentence_traces import MapChoice, TooManyValuesError
+from headwise.explorer.text_traces import TextTrace, trace_text
+from headwise.serving.http.errors import Refusal
+from headwise.serving.schemas.trace import (
+    ChoiceReply,
+    HypothesisReply,
+    PresentReply,
+    SideReply,
+    StepReply,
+    TraceBody,
+    TraceMaps,
+    TraceReply,
+)
+from headwise.serving.state import ServerState
+from headwise.serving.work.loaded_models import LoadedModel
+from headwise.tasks.language.language_model import LanguageModel
+
+OF_TRANSLATIONS = ("prefix", "prefix_tokens", "beam", "tree")
+
+
+def find_attending(state: ServerState, model: str | None) -> LoadedModel:
+    """A translator or language model by its name; without one the first translator, or the first
+    language model where none translates.
+    """
+    named = None if model is None else state.find(model)
+    if named is None and not any(one.kind == "translator" for one in state.models.values()):
+        named = next((one for one in state.models.values() if one.kind == "language_model"), None)
+    if named is not None and named.kind == "language_model":
+        return named
+    return state.find(model, kind="translator")
+
+
+def answer_text(
+    name: str, model: LanguageModel, body: TraceBody, language: str, *, is_over: Callable[[], bool]
+) -> TraceReply:
+    """The whole reply; runs on the model's worker. The text is read in one pass, which nobody
+    leaves early.
+    """
+    for wish in OF_TRANSLATIONS:
+        if getattr(body, wish) != TraceBody.model_fields[wish].get_default():
+            raise Refusal(
+                422,
+                "not_possible",
+                en=(
+                    f"{wish} belongs to translations, and a language model reads the text as it "
+                    "is; leave it out"
+                ),
+                zh=f"{wish} 用于翻译，而语言模型按原样阅读文本；请去掉它",
+            )
+    with too_many_refused():
+        found = trace_text(model, body.text, maps=map_choice(body.maps), num_alternatives=body.top)
+    return _reply(name, body, found, language)
+
+
+def _reply(name: str, body: TraceBody, found: TextTrace, language: str) -> TraceReply:
+    wish = TraceMaps() if body.maps is None else body.maps
+    heads = None if wish.heads is None else list(dict.fromkeys(wish.heads))
+    total = round(sum(found.log_probabilities), 6)
+    read = HypothesisReply(
+        text=body.text,
+        tokens=list(found.tokens),
+        pieces=list(found.predicted_pieces),
+        score=round(total / len(found.log_probabilities), 6),
+        log_probability=total,
+        token_log_probabilities=[round(value, 6) for value in found.log_probabilities],
+        finished=True,
+    )
+    return TraceReply(
+        model=name,
+        source_text=body.text,
+        sentences=[body.text],
+        warning=None,
+        target_text=body.text,
+        source=SideReply(**pack_side((), language)),
+        target=SideReply(**pack_side(found.predicted_pieces, language)),
+        target_input=SideReply(**pack_side(found.read_pieces, language)),
+        prefix_length=len(found.tokens),
+        n_best=[read],
+        steps=[step_reply(decision) for decision in found.decisions],
+        tree=None,
+        attention=[
+            PresentReply(kind=kind, layer=layer, heads=heads)
+            for kind, layer, heads in found.present
+        ],
+        maps=[pack_map(one, heads=heads, bits=wish.bits) for one in found.maps],
+    )
+
+
+def map_choice(wish: TraceMaps | None) -> MapChoice | None:
+    """Which weights are wanted, each named once."""
+    if wish is None:
+        return None
+    return MapChoice(
+        tuple(wish.kinds),
+        None if wish.layers is None else tuple(wish.layers),
+        None if wish.heads is None else tuple(dict.fromkeys(wish.heads)),
+    )
+
+
+@contextmanager
+def too_many_refused() -> Iterator[None]:
+    """More weights than one reply holds: under a code by which a page knows to ask for less."""
+    try:
+        yield
+    except TooManyValuesError as error:
+        raise Refusal(422, "too_many_values", en=error.en, zh=error.zh) from None
+
+
+def step_reply(decision: Decision) -> StepReply:
+    def pack(choice: Choice) -> ChoiceReply:
+        return ChoiceReply(
+            token=choice.token,
+            piece=choice.piece,
+            log_probability=max(-1e9, round(choice.log_probability, 6)),
+        )
+
+    return StepReply(
+        chosen=pack(decision.chosen),
+        rank=decision.rank,
+        entropy=round(decision.entropy, 6),
+        best=[pack(choice) for choice in decision.best],
+    )

@@ -1,0 +1,195 @@
+"""What is settled before a request reaches its address: by which name it came, whether the address
+takes its method, who sent it, from which site, how large it is, what it holds, how long it takes.
+
+A body is read here, whole and within its bound and its time, so that nothing behind the door ever
+sees a larger or a half one; afterwards the connection is only listened to for the client's leaving.
+Every reply gets the same cautious headers and is counted. A reply that is not read to its end
+within the deadline is cut off, and what it held is free again. Tested: hosts, sizes with and
+without a declared length, types, slow bodies, clients that do not read.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from starlette.routing import Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headwise.serving.http.access import admit_unread
+from headwise.serving.http.cross_site import refuse_other_sites
+from headwise.serving.http.errors import Refusal, reply_to
+from headwise.serving.http.route_table import JSON, Address, Addresses
+from headwise.serving.server import Server
+
+BODY_SECONDS = 10.0
+CUT_SECONDS = 1.0
+"""Beyond the deadline, so that whoever reads is told of it first."""
+HEAD_BYTES = 16_384
+HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?", re.IGNORECASE)
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+
+
+class Door:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp, *, server: Server, routers: Sequence[Router]) -> None:
+        self.app, self.server = app, server
+        settings = self.settings = server.settings
+        self.metrics = server.metrics
+        self.addresses = Addresses(routers)
+        is_public = settings.is_public
+        self._names = {*settings.hosts, settings.host, *(() if is_public else LOOPBACK_NAMES)}
+        self._any_name = "*" in self._names or (is_public and not settings.hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        start = time.monotonic()
+        status = 499
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                given = {name.lower() for name, _ in message["headers"]}
+                added = [pair for pair in HEADERS if pair[0] not in given]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        try:
+            await self._enter(scope, receive, send_with_headers)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self.metrics.count(route, status, time.monotonic() - start)
+
+    async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            headers = {name.lower(): value for name, value in scope["headers"]}
+            self._check_head(scope)
+            self._check_host(headers.get(b"host", b""))
+            address = self.addresses.find(scope["method"], scope["path"])
+            if scope["method"] in ("POST", "PUT", "PATCH"):
+                admit_unread(self.server, scope)  # before a byte of the body is waited for
+                receive = await self._read(address, headers, receive)
+        except Refusal as refusal:
+            await reply_to(scope["path"], refusal)(scope, receive, send)
+            return
+        except ConnectionResetError:
+            return
+        with self._cut_when_late(scope):
+            await self.app(scope, receive, send)
+
+    @contextmanager
+    def _cut_when_late(self, scope: Scope) -> Iterator[None]:
+        cut = scope.get("extensions", {}).get("headwise.cut")
+        if cut is None:
+            yield
+            return
+        late = asyncio.get_running_loop().call_later(
+            self.settings.deadline_seconds + CUT_SECONDS, cut["call"]
+        )
+        try:
+            yield
+        finally:
+            late.cancel()
+
+    def _check_head(self, scope: Scope) -> None:
+        """The parser bounds a head that comes in pieces only."""
+        headers = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+        if headers + len(scope.get("raw_path") or b"") + len(scope["query_string"]) > HEAD_BYTES:
+            raise Refusal(
+                431,
+                "large_head",
+                en=(
+                    f"the head of the request is larger than {HEAD_BYTES:,} bytes; send fewer "
+                    "headers and a shorter address"
+                ),
+                zh=f"请求头超过 {HEAD_BYTES:,} 字节；请减少请求头、缩短地址",
+            )
+
+    def _check_host(self, given: bytes) -> None:
+        """A page elsewhere may lead a browser to this machine under a foreign name: such names are
+        not ours.
+        """
+        if not self._any_name and _name_of(given.decode("latin-1")) not in self._names:
+            raise Refusal(
+                400,
+                "wrong_host",
+                en="this server does not answer to that name; start it with --allow-host NAME",
+                zh="此服务器不以该名称应答；请以 --allow-host NAME 启动",
+            )
+
+    async def _read(
+        self, address: Address, headers: dict[bytes, bytes], receive: Receive
+    ) -> Receive:
+        """The whole body, and a way to hand it on once."""
+        kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
+        if kind not in address.media_types:
+            known = sorted(address.media_types)
+            raise Refusal(
+                415,
+                "not_json",
+                en=f"the body must be JSON; send the header `Content-Type: {' or '.join(known)}`",
+                zh=f"请求体必须是 JSON；请发送 `Content-Type: {' 或 '.join(known)}` 头",
+            )
+        if kind != JSON:
+            refuse_other_sites(headers)
+        declared = headers.get(b"content-length", b"0")
+        if not declared.isdigit() or len(declared) > 12 or int(declared) > self.settings.body_bytes:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await self._collect(receive)
+        except TimeoutError:
+            raise Refusal(
+                408,
+                "slow_body",
+                en="the body took too long to arrive; send it at once",
+                zh="请求体到达太慢；请一次发送",
+            ) from None
+        messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def hand_on() -> Message:
+            return messages.pop() if messages else await receive()
+
+        return hand_on
+
+    async def _collect(self, receive: Receive) -> bytes:
+        chunks, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            if size > self.settings.body_bytes:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return b"".join(chunks)
+
+    def _too_large(self) -> Refusal:
+        return Refusal(
+            413,
+            "too_large",
+            en=(
+                f"the body is larger than {self.settings.body_bytes:,} bytes; send fewer or "
+                "shorter texts"
+            ),
+            zh=f"请求体超过 {self.settings.body_bytes:,} 字节；请减少或缩短文本",
+        )
+
+
+def _name_of(host: str) -> str | None:
+    """`name`, `name:port`, `[::1]:port`, and nothing else."""
+    found = HOST.fullmatch(host)
+    return None if found is None else (found[1] or found[2]).lower()

@@ -1,0 +1,1 @@
+"""What computes: loaded models, jobs, queues, batches, worker threads and worker processes."""

@@ -1,0 +1,94 @@
+"""The models a server holds: any bundle of the library, by a name, with the object of `tasks/` that
+uses it.
+
+`runs/demo` and `runs/demo/model` are called demo; `pocket=runs/demo` is called pocket. Tested:
+every kind, names, clashes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from headwise.errors import UsageError
+from headwise.models.inference import Precision
+from headwise.models.ngram.arpa import is_arpa
+from headwise.serving.work.bundle_files import HeldFiles
+from headwise.serving.work.model_names import split_name
+from headwise.settings import read_settings_file
+from headwise.tasks.bundle import explain_task, task_of_bundle
+from headwise.tasks.bundle_directory import find_bundle
+from headwise.tasks.labels.labeller import Labeller
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.translation.translator import Translator
+from headwise.tasks.word_vectors.bundle import load_word_vectors
+from headwise.training.precision import Device
+
+Kind = Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model under a name; `value` is a Translator, LanguageModel, VectorSpace or Labeller."""
+
+    name: str
+    kind: Kind
+    value: Any
+    directory: Path | None = None
+    language: str | None = None
+    """Of a language model, as its recipe says."""
+    precision: Precision = "auto"
+    """As asked for."""
+    held: HeldFiles | None = None
+    """Of a translator: its files, for processes that must read it again."""
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Source and target of a translator."""
+        if not isinstance(self.value, Translator):
+            return None
+        return self.value.source_language, self.value.target_language
+
+
+def load_models(
+    given: Sequence[str], *, device: Device = "auto", precision: Precision = "auto"
+) -> dict[str, LoadedModel]:
+    """Models by name, in the order given: DIR or NAME=DIR."""
+    models: dict[str, LoadedModel] = {}
+    for one in given:
+        name, directory = split_name(one)
+        if name in models:
+            raise UsageError(
+                f"two models are called {name!r}; name one of them, e.g. other={directory}",
+                f"有两个模型都叫 {name!r}；请为其中一个命名，例如 other={directory}",
+            )
+        models[name] = load_model(name, directory, device=device, precision=precision)
+    return models
+
+
+def load_model(
+    name: str, directory: Path, *, device: Device = "auto", precision: Precision = "auto"
+) -> LoadedModel:
+    """A bundle as what its recipe's task makes of it, or an ARPA file."""
+    if is_arpa(directory):
+        return LoadedModel(name, "language_model", LanguageModel.load(directory), directory)
+    path = find_bundle(directory)
+    task = task_of_bundle(path)
+    match task:
+        case "translation":
+            held = HeldFiles(path)
+            translator = Translator.load(path, device=device, precision=precision)
+            held.check_unchanged()
+            return LoadedModel(name, "translator", translator, path, precision=precision, held=held)
+        case "language_modeling":
+            model = LanguageModel.load(path)
+            language = read_settings_file(path / "recipe.yaml")["data"]["language"]
+            return LoadedModel(name, "language_model", model, path, language)
+        case "word_vectors":
+            return LoadedModel(name, "word_vectors", load_word_vectors(path).space, path)
+        case "classification" | "tagging":
+            kind: Kind = "classifier" if task == "classification" else "tagger"
+            return LoadedModel(name, kind, Labeller.load(path, device=device), path)
+        case _:
+            noun = "a model that can be served", "可用于 serve 的模型"
+            raise explain_task(task, noun, path, example="pocket")
