@@ -1,17 +1,20 @@
-"""Attention as other packages write it: the kernels alone, as peers of ours in bench_sparse.py and bench_linear.py.
+"""Attention as other packages write it: the kernels alone, as peers of ours in bench_sparse.py and
+bench_linear.py.
 
-    window      local-attention         blocks of 256, each with both neighbours, cut to the exact window
-    longformer  transformers            LongformerSelfAttention
-    bigbird     transformers            BigBirdBlockSparseAttention, not training: it then takes block 0 for each random one and draws none
-    linear      performer-pytorch       its linear_attention on elu + 1
-    performer   performer-pytorch       FastAttention
-    linformer   linformer               LinformerSelfAttention
-    reformer    reformer-pytorch        LSHAttention, as it comes (a key met in two rounds counts twice, other buckets are looked at), and
-                                        "exact": with the two switches that make it one softmax over the keys of the own bucket
+    window      local-attention      blocks of 256, each with both neighbours, cut to the window
+    longformer  transformers         LongformerSelfAttention
+    bigbird     transformers         BigBirdBlockSparseAttention in evaluation mode, in which it
+                                     takes block 0 for each random block and draws none
+    linear      performer-pytorch    its linear_attention on elu + 1
+    performer   performer-pytorch    FastAttention
+    linformer   linformer            LinformerSelfAttention
+    reformer    reformer-pytorch     LSHAttention with its defaults (a key found in two rounds
+                                     counts twice, keys of other buckets get weights), and "exact":
+                                     one softmax over the keys of the query's own bucket
 
-No projections on either side: where a peer projects inside, the projections are replaced by what hands on the given queries, keys and
-values. Each is given its inputs in the layout it works in. Peers know no packed rows. What is not installed, or fails at a length, is left out
-with the reason.
+No projections on either side: where a peer projects inside, the projections are replaced by what
+hands on the given queries, keys and values. Each is given its inputs in the layout it works in.
+Peers know no packed rows. What is not installed, or fails at a length, is left out with the reason.
 
 Tested by tests/benchmarks: those that compute what ours compute give the same numbers.
 """
@@ -167,7 +170,8 @@ def _performer(work: Work, device: torch.device, dtype: torch.dtype) -> Attend:
 def _refuse_causal_table(
     work: Work, num_features: int, device: torch.device, dtype: torch.dtype
 ) -> None:
-    """Without the CUDA code of fast_transformers its causal form keeps every token's sum of keys times values, and what led to it."""
+    """Without the CUDA code of fast_transformers its causal form keeps every token's sum of keys
+    times values, and what led to it."""
     needed = 3 * work.heads * work.length * num_features * work.head_dim * dtype.itemsize
     there = available_memory(device)
     if work.is_causal and there is not None and needed > there / 4:

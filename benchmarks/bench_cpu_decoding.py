@@ -1,21 +1,25 @@
-"""Decoding speed on a CPU: every form of a model (models/inference.py) beside transformers' `generate` and CTranslate2.
+"""Decoding speed on a CPU: every form of a model (models/inference.py) beside transformers'
+`generate` and CTranslate2.
 
-    python benchmarks/bench_cpu_decoding.py [--size base] [--cases 1x1 32x1 1x4 32x4] [--new-tokens 25] [--threads 2]
-                                            [--ctranslate2 PYTHON]      a Python that has ctranslate2; else left out
+    python benchmarks/bench_cpu_decoding.py [--size base] [--cases 1x1 32x1 1x4 32x4]
+        [--new-tokens 25] [--threads 2]
+        [--ctranslate2 PYTHON]      a Python that has ctranslate2; without it, it is left out
 
-Measured: search alone over synthetic sources, a fixed number of new tokens, the same random weights for all. A case is
-batch × beam. Batch 1 is one sentence after the other. Before the clock starts, the share of outputs that equal `generate`'s is noted:
-1 for fp32; with random weights two tokens are often nearly tied, so the rounded forms differ more than a trained model's do.
-CTranslate2 runs in a process of its own.
+Measured: search alone over synthetic sources, a fixed number of new tokens, the same random weights
+for all. A case is batch × beam. Batch 1 is one sentence after the other. Before the clock starts,
+the share of outputs that equal `generate`'s is noted: 1 for fp32; with random weights two tokens
+are often nearly tied, so the rounded forms differ more than a trained model's do. CTranslate2 runs
+in a process of its own.
 
 The floor of a step: its weights must be read once, and each row costs two operations a weight,
 
-    seconds ≥ max(bytes of the step's weights / read speed, 2 · rows · weights / product speed)       base: 25.7 M weights
-    bytes of a weight: fp32 4, fp16 and bf16 2, int8 1
+    seconds ≥ max(bytes of the step's weights / read speed, 2 · rows · weights / product speed)
+    base has 25.7 M weights; bytes of a weight: fp32 4, fp16 and bf16 2, int8 1
 
-plus encoding, 2 operations a weight and source token; the product speed is that of fp32 for all, so that of int8 and bf16 with
-many rows a share above 100 % means their faster products. Both speeds are measured in the same run.
-The bars: greedy batch 1 ≥ 2.5 ×, beam 4 batch 32 ≥ 1.2 ×, int8 greedy batch 1 ≥ 4 × `generate`. Dated numbers: docs/experiments/decoding-speed.md.
+plus encoding, 2 operations a weight and source token; the product speed is that of fp32 for all, so
+that of int8 and bf16 with many rows a share above 100 % means their faster products. Both speeds
+are measured in the same run. The bars: greedy batch 1 ≥ 2.5 ×, beam 4 batch 32 ≥ 1.2 ×, int8 greedy
+batch 1 ≥ 4 × `generate`. Dated numbers: docs/experiments/decoding-speed.md.
 """
 
 import argparse
@@ -125,7 +129,8 @@ def least_seconds(
 
 
 def list_forms(bench: Bench) -> list[InferenceForm]:
-    """The plain model and every form this machine offers; the reason for what is missing is noted."""
+    """The plain model and every form this machine offers; the reason for what is missing is
+    noted."""
     forms = [InferenceForm("plain")]
     for precision in PRECISIONS:
         try:

@@ -1,15 +1,19 @@
-"""Preparing a large corpus, and the first batch from it: pairs a second, memory, seconds to start and to resume.
+"""Preparing a large corpus, and the first batch from it: pairs a second, memory, seconds to start
+and to resume.
 
     python benchmarks/bench_data.py [--pairs 1_000_000] [--directory DIR] [--from-tokens]
 
-Measured: every stage in a process of its own, so that its memory is its own: `make` writes two text files of synthetic sentences
-(about 8 words, Zipf's law, 1 % of them repeated), `prepare` is what `headwise train` does with them, `open` checks every byte and
-takes the first batch, `resume` does so from the middle of the third epoch, twice, and compares. With `--from-tokens` the store is
-written from random tokens (`tokens`), which takes minutes instead of an hour: what opening costs does not depend on the text.
+Measured: every stage in a process of its own, so that its memory is its own: `make` writes two text
+files of synthetic sentences (about 8 words, Zipf's law, 1 % of them repeated), `prepare` is what
+`headwise train` does with them, `open` checks every byte and takes the first batch, `resume` does
+so from the middle of the third epoch, twice, and compares. With `--from-tokens` the store is
+written from random tokens (`tokens`), which takes minutes instead of an hour: what opening costs
+does not depend on the text.
 
-The floor, of preparing: reading the text twice (110 bytes a pair and pass, at 1 GB/s 0.2 µs a pair), and tokenising it, which no
-library does in less than 2 µs a pair and core; of opening: SHA-256 of 56 bytes a pair at 1 to 2 GB/s. Memory may hold 8 bytes a
-pair (the hashes of what was seen) and nothing else that grows. How far we are: docs/experiments/planning-and-data.md.
+The floor, of preparing: reading the text twice (110 bytes a pair and pass, at 1 GB/s 0.2 µs a
+pair), and tokenising it, which no library does in less than 2 µs a pair and core; of opening:
+SHA-256 of 56 bytes a pair at 1 to 2 GB/s. Memory may hold 8 bytes a pair (the hashes of what was
+seen) and nothing else that grows. How far we are: docs/experiments/planning-and-data.md.
 """
 
 import argparse
@@ -45,7 +49,8 @@ MIB = 1 << 20
 
 
 def make_text(prefix: Path, count: int) -> None:
-    """prefix.en and prefix.de: random words by Zipf's law; the target is the source word for word in another language."""
+    """prefix.en and prefix.de: random words by Zipf's law; the target is the source word for word
+    in another language."""
     generator = numpy_generator("synthetic text")
     letters = np.array(list("etaoinshrdlu"))
     words = {
@@ -106,7 +111,8 @@ def open_store(directory: Path) -> tuple[TokenStore, int, int]:
 
 
 class MemoryWatch:
-    """The most anonymous memory this process and its children held at one moment, looked at ten times a second.
+    """The most anonymous memory this process and its children held at one moment, looked at ten
+    times a second.
 
     Pages of mapped files are left out: the system takes them back whenever it wants them.
     """

@@ -1,23 +1,31 @@
-"""Decoding speed: greedy and beam search beside transformers' `generate`, same weights, same outputs.
+"""Decoding speed: greedy and beam search beside transformers' `generate`, same weights, same
+outputs.
 
-    python benchmarks/bench_decoding.py [--size base] [--batch 1 32] [--beam 1 4 5] [--new-tokens 25] [--precision fp32]
-    python benchmarks/bench_decoding.py --device cuda --precision bf16 --batch 1 64 512 --beam 1 5 --new-tokens 32      # a GPU's bars
+    python benchmarks/bench_decoding.py [--size base] [--batch 1 32] [--beam 1 4 5]
+        [--new-tokens 25] [--precision fp32]
+    python benchmarks/bench_decoding.py --device cuda --precision bf16 \\
+        --batch 1 64 512 --beam 1 5 --new-tokens 32      # the bars of a GPU
 
-Measured: search alone (no tokenisation) over synthetic sources, a fixed number of new tokens (a bias rules the end of a sentence
-out). Both models hold the same random weights, and before the clock starts the outputs are compared token for token. On a GPU
-there are two of ours: `plain steps`, the loop that every search can use, and the recorded steps that are the default.
+Measured: search alone (no tokenisation) over synthetic sources, a fixed number of new tokens (a
+bias rules the end of a sentence out). Both models hold the same random weights, and before the
+clock starts the outputs are compared token for token. On a GPU there are two of ours:
+`plain steps`, the loop that every search can use, and the recorded steps that are the default.
 
-The floor of a step of `rows` hypotheses at time t: its weights must be read once, and each row costs two operations a weight; then every
-row's keys and values so far, those of the source once a sentence, and the logits, written and read,
+The floor of a step of `rows` hypotheses at time t: its weights must be read once, and each row
+costs two operations a weight; then every row's keys and values so far, those of the source once a
+sentence, and the logits, written and read,
 
-    seconds ≥ max(bytes of weights / read speed, 2 · rows · weights / product speed)              base: 25.7 M weights, 51 MB in bf16
-              + (2 · layers · dim · (rows · t + source words) + 2 · rows · vocab) · bytes of a number / read speed
+    seconds ≥ max(bytes of weights / read speed, 2 · rows · weights / product speed)
+              + (2 · layers · dim · (rows · t + source tokens) + 2 · rows · vocab)
+                · bytes of a number / read speed            base: 25.7 M weights, 51 MB in bf16
 
-plus encoding, 2 operations a weight and source token. Rows that share a past may share its reading: the count of keys is an upper
-one. Both speeds are measured in the same run. On an H200 (4.0 TB/s, 790 TFLOP/s) a step of base takes at least 13 µs for one row, and
-0.36 ms for 512 × beam 5, of which 0.17 ms are products and 0.13 ms keys and values at t = 16.
-How far we are: see docs/experiments/decoding-speed.md; the bars are greedy batch 1 ≥ 2.5 × and beam 4 batch 32 ≥ 1.2 × `generate` on
-two cores; on an H200 greedy batch 1 ≥ 15 ×, beam 5 batch 64 ≥ 7 ×, greedy batch 512 ≥ 7 ×, beam 5 batch 512 ≥ 4 ×.
+plus encoding, 2 operations a weight and source token. Rows that share a past may share its reading:
+the count of keys is an upper one. Both speeds are measured in the same run. On an H200 (4.0 TB/s,
+790 TFLOP/s) a step of base takes at least 13 µs for one row, and 0.36 ms for 512 × beam 5, of which
+0.17 ms are products and 0.13 ms keys and values at t = 16. How far we are: see
+docs/experiments/decoding-speed.md; the bars are greedy batch 1 ≥ 2.5 × and beam 4 batch 32 ≥ 1.2 ×
+`generate` on two cores; on an H200 greedy batch 1 ≥ 15 ×, beam 5 batch 64 ≥ 7 ×, greedy batch 512 ≥
+7 ×, beam 5 batch 512 ≥ 4 ×.
 """
 
 import argparse

@@ -1,25 +1,34 @@
-"""How cost grows: time per target token against length, batch, depth and vocabulary, training and decoding, with exponents.
+"""How cost grows: time per target token against length, batch, depth and vocabulary, training and
+decoding, with exponents.
 
-    python benchmarks/bench_growth.py [--device cuda] [--json FILE] [--mode training decoding] [--axis length batch]
+    python benchmarks/bench_growth.py [--device cuda] [--json FILE]
+        [--mode training decoding] [--axis length batch]
 
-Measured: seconds per token at five sizes or so of one thing while all others stay; the exponent a of *time ∝ sizeᵃ* is the slope
-of a straight line through log time over log size. Beside it stand the exponents of two pure worlds, which bracket a correct program:
+Measured: seconds per token at about five sizes of one quantity while all others stay fixed; the
+exponent a of *time ∝ sizeᵃ* is the slope of a straight line through log time over log size. Beside
+it stand the exponents of two limiting cases, between which a correct program lies:
 
-| against | if operations decide | if launches decide |
-|---|---|---|
-| length (tokens of a batch stay) | 0 while attention is small beside the products, 1 once it rules: 12 d² + … against 36 d · length | 0 |
-| batch | 0: each token costs the same | −1: a step costs the same however many tokens share it |
-| depth | 1, less what the output layer adds to every depth | 1 |
-| vocabulary | 0 while the output is small beside the layers, then 1 | 0 |
+    against       if operations decide                              if launches decide
+    length        0 while attention is small beside the products,   0
+                  1 when it is not (12 d² + … against 36 d · length);
+                  the tokens of a batch stay the same
+    batch         0: each token costs the same                      −1: a step costs the same
+                                                                    for any number of tokens
+    depth         1, less what the output layer adds to each depth  1
+    vocabulary    0 while the output is small beside the layers,    0
+                  then 1
 
-"Operations" is not a rule of thumb but the count below, fitted at the very sizes that were measured. "Launches" stands for all that a
-step costs whatever is in it: starting kernels on a GPU, Python, and when decoding also reading the weights, which one row needs
-as much as fifty. A measured exponent outside the two by more than 0.15 is a finding: something is copied, padded or
-waited for that the count knows nothing of. `last` is the slope between the two largest sizes, where the regime has often changed.
+The exponent for operations is fitted to the count below, at the sizes that were measured.
+"Launches" stands for all that a step costs whatever it computes: starting kernels on a GPU, Python,
+and when decoding also reading the weights, which one row needs as much as fifty. A measured
+exponent outside the two by more than 0.15 is a finding: something is copied, padded or waited for
+that the count knows nothing of. `last` is the slope between the two largest sizes, where the regime
+has often changed.
 
-The floor: products of the whole model (sizes.py) and of attention, at the speed of a large product measured in the same run:
-training 36 · layers · length · d per token (three attentions a layer pair, two products each, thrice with backward), decoding
-4 · layers · d · (length / 2 + source) per step.
+The floor: products of the whole model (sizes.py) and of attention, at the speed of a large product
+measured in the same run: training 36 · layers · length · d per token (three attentions a layer
+pair, two products each, thrice with backward), decoding 4 · layers · d · (length / 2 + source) per
+step.
 """
 
 import math
@@ -78,7 +87,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Axis:
-    """The one thing that grows, and the exponent if a step's time did not depend on what is in it."""
+    """The one thing that grows, and the exponent if a step's time did not depend on what is in
+    it."""
 
     name: str
     values: tuple[int, ...]
@@ -163,7 +173,8 @@ def network_axes(size: Size, *, rows: int, length: int) -> list[Axis]:
 
 
 def powers(first: int, last: int, *, factor: int = 2) -> tuple[int, ...]:
-    """At most six sizes from the first to the last, each a power of `factor` larger than the one before."""
+    """At most six sizes from the first to the last, each a power of `factor` larger than the one
+    before."""
     steps = max(1, round(math.log(last / first, factor)))
     stride = -(-steps // 5)
     return tuple(first * factor**step for step in range(steps % stride, steps + 1, stride))
@@ -208,7 +219,8 @@ def full_rows(point: Point) -> PackedBatch:
 
 
 def build_decoding(point: Point, *, bench: Bench) -> Run:
-    """Greedy search that may not end early; the decoder is kept, as `Translator` keeps it, so that a GPU records its step only once."""
+    """Greedy search that may not end early; the decoder is kept, as `Translator` keeps it, so that
+    a GPU records its step only once."""
     model = build_ours(point.size).to(bench.device, choose_dtype("auto", bench.device)).eval()
     drawn = numpy_generator("growth", "sources").integers(
         FIRST_WORD, point.size.vocab, (point.rows, SOURCE_TOKENS)

@@ -1,14 +1,20 @@
-"""Attention in linear time against fused full attention and the same kernels in other packages: causal or not, at growing lengths, with slopes.
+"""Attention in linear time against fused full attention and the same kernels in other packages:
+causal or not, at growing lengths, with slopes.
 
-    python benchmarks/bench_linear.py [--device cuda] [--json FILE] [--lengths 4096 … 65536] [--packed] [--peers performer-pytorch …]
+    python benchmarks/bench_linear.py [--device cuda] [--json FILE] [--lengths 4096 … 65536]
+        [--packed] [--peers performer-pytorch …]
 
-Measured: calls a second of a kernel alone, forward, and forward and backward (8 heads of 64, bf16 on a GPU, fp32 on a CPU; one row), ours and the
-peers' (attention_peers.py) once a round, nothing compiled, the fused one as baseline (FlashAttention on a GPU). Linformer has rank 64, Performer 256 features,
-Reformer two rounds and 128 keys a query (ours 64 to either side in the bucket, the peer's its chunk of 64 and the one before). `slope` is that of a straight line
-through log seconds over log length: 1 is linear, 2 quadratic. `--packed` gives a mask of four sentences instead of none, which no peer knows.
+Measured: calls a second of a kernel alone, forward, and forward and backward (8 heads of 64, bf16
+on a GPU, fp32 on a CPU; one row), ours and the peers' (attention_peers.py) once a round, nothing
+compiled, the fused one as baseline (FlashAttention on a GPU). Linformer has rank 64, Performer 256
+features, Reformer two rounds and 128 keys a query (ours 64 to either side in the bucket, the peer's
+its chunk of 64 and the one before). `slope` is that of a straight line through log seconds over log
+length: 1 is linear, 2 quadratic. `--packed` gives a mask of four sentences instead of none, which
+no peer knows.
 
-The floor: q, k and v read and the output written, and with backward the same of the gradients: four tensors or eight, at the bytes per second measured in
-the same run; a peer's is that of our kernel. Full attention is bound by operations instead, 14 n² d per head with backward.
+The floor: q, k and v read and the output written, and with backward the same of the gradients: four
+tensors or eight, at the bytes per second measured in the same run; a peer's is that of our kernel.
+Full attention is bound by operations instead, 14 n² d per head with backward.
 """
 
 import math
@@ -100,7 +106,8 @@ def measure(
 ) -> None:
     device, packed = bench.device, bench.options.packed
     dtype = dtype_on(device)
-    what = f"{'causal, ' if is_causal else ''}{'packed, ' if packed else ''}forward{' and backward' if backward else ''}"
+    inputs = f"{'causal, ' if is_causal else ''}{'packed, ' if packed else ''}"
+    what = f"{inputs}forward{' and backward' if backward else ''}"
     seconds: dict[str, dict[int, float]] = {}
     for length in lengths:
         mask, work = causal() if is_causal else Mask(), make_work(length, is_causal=is_causal)

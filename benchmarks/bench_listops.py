@@ -1,15 +1,21 @@
-"""ListOps with every attention kernel at the same budget: accuracy on 2,000 test expressions of 500 to 2,000 tokens.
+"""ListOps with every attention kernel at the same budget: accuracy on 2,000 test expressions of 500
+to 2,000 tokens.
 
-    python benchmarks/bench_listops.py [--device cuda] [--kinds fused,window] [--jobs 5] [--steps 5000] [--json FILE]
+    python benchmarks/bench_listops.py [--device cuda] [--kinds fused,window] [--jobs 5]
+        [--steps 5000] [--json FILE]
 
-Measured: the share of right answers, with every kernel in the same small encoder. The rules of the data are those of Long Range Arena (Tay et al. 2021; src/headwise/data/listops.py has them), the setting is smaller than
-theirs (4 layers, d 128, 2 heads, MLP 512, batch 32, 5,000 steps, first-token pooling; theirs d 512, 8 heads, MLP 1,024): published
-for theirs are Transformer 36.4, Local 15.8, Longformer 35.6, BigBird 36.1, Linformer 35.7, Reformer 37.3, Performer 18.0, Linear 16.1.
-About 17 % is what naming the most frequent answer gives: a kernel there has not learnt.
+Measured: the share of right answers, with every kernel in the same small encoder. The rules of the
+data are those of Long Range Arena (Tay et al. 2021; src/headwise/data/listops.py has them), the
+setting is smaller than theirs (4 layers, d 128, 2 heads, MLP 512, batch 32, 5,000 steps,
+first-token pooling; theirs d 512, 8 heads, MLP 1,024): published for theirs are Transformer 36.4,
+Local 15.8, Longformer 35.6, BigBird 36.1, Linformer 35.7, Reformer 37.3, Performer 18.0, Linear
+16.1. About 17 % is what naming the most frequent answer gives: a kernel there has not learnt.
 
-The floor is a share here, those 17 %. Every kernel trains in a process of its own, `--jobs` at a time (they share the device, so seconds are not those of a run alone), on the
-same expressions in the same order. Data is made once and kept (about a minute on one core). Settings restrict: a window of
-64 + 64 among up to 2,000, and the defaults of the other kernels with their limits set to the length.
+The floor is a share here, those 17 %. Every kernel trains in a process of its own, `--jobs` at a
+time (they share the device, so seconds are not those of a run alone), on the same expressions in
+the same order. Data is made once and kept (about a minute on one core). Settings restrict: a window
+of 64 + 64 among up to 2,000, and the defaults of the other kernels with their limits set to the
+length.
 """
 
 import json
@@ -44,7 +50,8 @@ SEED = 1
 
 
 def read_data(folder: Path, *, quick: bool) -> dict[str, ListOps]:
-    """Made once; the parts have different keys, and a longer train part begins with a shorter one."""
+    """Made once; the parts have different keys, and a longer train part begins with a shorter
+    one."""
     folder.mkdir(parents=True, exist_ok=True)
     found = {}
     for part, count in PARTS.items():
@@ -167,7 +174,8 @@ def train_one(kind: str, options: Any) -> dict[str, Any]:
 def run_children(
     kinds: Sequence[str], given: Sequence[str], options: Any, folder: Path
 ) -> list[dict[str, Any]]:
-    """A process a kernel, a few at a time; one that fails is told of and does not stop the others."""
+    """A process a kernel, a few at a time; one that fails is told of and does not stop the
+    others."""
     waiting, working, found = list(kinds), {}, {}
     while waiting or working:
         while waiting and len(working) < options.jobs:

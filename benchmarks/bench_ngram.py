@@ -1,12 +1,15 @@
-"""n-grams: how fast a text is counted, how fast a model is asked; KenLM beside it where it is installed.
+"""n-grams: how fast a text is counted, how fast a model is asked; KenLM beside it where it is
+installed.
 
-    python benchmarks/bench_ngram.py --words 12000000                # ours; with the package kenlm also its queries
-    python benchmarks/bench_ngram.py --lmplz PATH/TO/lmplz           # and its training
+    python benchmarks/bench_ngram.py --words 12000000         # queries of kenlm if installed
+    python benchmarks/bench_ngram.py --lmplz PATH/TO/lmplz    # and its training
 
-Measured: seconds from text to model, and words a second of queries. The floor of counting is sorting its keys once per order; that of
-a query one cache line of a table that fits no cache, per order asked. The text is drawn: 60,000 words by Zipf's law, half of them chosen by the word before, 25 to a sentence. Counting is timed from
-the text file to the published bundle. Queries are sentences of that text (so hits are long), asked in turns: as ids in one array, as
-lines of text, and line by line with KenLM's Python `score`. Writes benchmarks/results/ngram.json.
+Measured: seconds from text to model, and words a second of queries. The floor of counting is
+sorting its keys once per order; that of a query one cache line of a table that fits no cache, per
+order asked. The text is drawn: 60,000 words by Zipf's law, half of them chosen by the word before,
+25 to a sentence. Counting is timed from the text file to the published bundle. Queries are
+sentences of that text (so hits are long), asked in turns: as ids in one array, as lines of text,
+and line by line with KenLM's Python `score`. Writes benchmarks/results/ngram.json.
 """
 
 import argparse
@@ -67,7 +70,8 @@ def time_ours(text: Path, order: int, folder: Path) -> dict[str, Any]:
 
 
 def ask_ours(folder: Path, sentences: list[str]) -> tuple[dict[str, Callable[[], object]], int]:
-    """The ways to ask our model, and how many words (ends of sentences among them) each is asked for."""
+    """The ways to ask our model, and how many words (ends of sentences among them) each is asked
+    for."""
     bundle = load_language_bundle(folder)
     model = LanguageModel(bundle.tokenizer, bundle.model)
     stream = TokenStream.of_sentences(bundle.tokenizer.encode_batch(sentences))
@@ -88,7 +92,8 @@ def ask_kenlm(arpa: Path, sentences: list[str]) -> dict[str, Callable[[], object
 def time_in_turns(
     asks: dict[str, Callable[[], object]], num_words: int, rounds: int
 ) -> dict[str, dict[str, float]]:
-    """Words a second of each, one after the other in every round: lowest, median, highest; and the median by processor time."""
+    """Words a second of each, one after the other in every round: lowest, median, highest; and the
+    median by processor time."""
     rates: dict[str, list[float]] = {name: [] for name in asks}
     busy: dict[str, list[float]] = {name: [] for name in asks}
     for turn in range(rounds + 1):

@@ -1,11 +1,15 @@
-"""Norms side by side: a word model of three layers at equal budget, and what depth does to the gradient at the start.
+"""Norms side by side: a word model of three layers at equal budget, and what depth does to the
+gradient at the start.
 
-    python benchmarks/bench_norms.py --text ptb.train.txt.gz                 (without --text: the built-in corpus)
+    python benchmarks/bench_norms.py --text ptb.train.txt.gz      (without --text: built-in corpus)
 
-Measured: perplexity of held-out text after the same number of updates on the same batches, and the norm of a gradient at the start.
-The floor: there is none; layer norm is what the others are held against. The bars: PowerNorm's perplexity, in the mean of the seeds, is no more than 1.02 × layer
-norm's at the same place (if both are among --norms); the gradient of the last feed-forward part at 2 layers is 0.8 to 1.2 × that at 12 with the norm
-after, and at least 1.7 × with the norm before. Prints two tables, writes benchmarks/results/norms.json, and exits with 1 if a bar is missed (--quick: never).
+Measured: perplexity of held-out text after the same number of updates on the same batches, and the
+norm of a gradient at the start. The floor: there is none; layer norm is what the others are held
+against. The bars: PowerNorm's perplexity, in the mean of the seeds, is no more than 1.02 × layer
+norm's at the same place (if both are among --norms); the gradient of the last feed-forward part at
+2 layers is 0.8 to 1.2 × that at 12 with the norm after, and at least 1.7 × with the norm before.
+Prints two tables, writes benchmarks/results/norms.json, and exits with 1 if a bar is missed
+(--quick: never).
 """
 
 import statistics

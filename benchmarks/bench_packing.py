@@ -1,15 +1,20 @@
-"""Batching: how much of a batch is padding, and how fast batches are made, packed rows beside length-bucketed padding.
+"""Batching: how much of a batch is padding, and how fast batches are made, packed rows beside
+length-bucketed padding.
 
-    python benchmarks/bench_packing.py [--pairs 100000] [--tokens 4096]            HEADWISE_DATA=DIR adds Multi30k's lengths
+    python benchmarks/bench_packing.py [--pairs 100000] [--tokens 4096]
+    HEADWISE_DATA=DIR adds the lengths of Multi30k
 
-Measured: from lengths and tokens in memory-mapped stores to tensors ready for a model, one process, and the share of padding
-on both sides. Peers: `sorted`, the whole corpus sorted by length (least padding, but a batch is never a random sample), and
-`pools`, pools of 8,192 pairs shuffled and sorted by themselves (what most toolkits do).
+Measured: from lengths and tokens in memory-mapped stores to tensors ready for a model, one process,
+and the share of padding on both sides. Peers: `sorted`, the whole corpus sorted by length (least
+padding, but a batch is never a random sample), and `pools`, pools of 8,192 pairs shuffled and
+sorted by themselves (what most toolkits do).
 
-The floor: a batch is 7 numbers of 8 bytes a token (3 for padded batches), each written once, so 56 bytes a token at the memory's
-speed: some hundred million tokens a second, far above what training takes (about 10³ on two cores, 10⁶ on an H200). What
-matters is that making batches stays ten times faster than training, and that padding, which every product pays for, stays low.
-How far we are (two cores): under 1 % padding against 4 % (sorted) and 13 % (pools); see docs/experiments/training-speed.md for dated numbers.
+The floor: a batch is 7 numbers of 8 bytes a token (3 for padded batches), each written once, so 56
+bytes a token at the memory's speed: some hundred million tokens a second, far above what training
+takes (about 10³ on two cores, 10⁶ on an H200). What matters is that making batches stays ten times
+faster than training, and that padding, which every product pays for, stays low. How far we are (two
+cores): under 1 % padding against 4 % (sorted) and 13 % (pools); see
+docs/experiments/training-speed.md for dated numbers.
 """
 
 import argparse

@@ -1,10 +1,14 @@
-"""How far Performer is from the softmax: both estimates over sizes of q and k, head_dim, length and number of features.
+"""How far Performer is from the softmax: both estimates over sizes of q and k, head_dim, length and
+number of features.
 
-    python benchmarks/bench_performer.py [--head-dims 32 64 128] [--lengths 128 512 4096] [--features 64 256 1024] [--quick] [--json FILE]
+    python benchmarks/bench_performer.py [--head-dims 32 64 128] [--lengths 128 512 4096]
+        [--features 64 256 1024] [--quick] [--json FILE]
 
-Measured: the relative error of the output, √(Σ (out − exact)² / Σ exact²), for normal q and k of each scale and normal v, 3 draws of everything.
-The floor is no error, which needs more features than anyone has; beside it stands what costs nothing, the plain mean of the values. The bar: `bounded` is
-nearer than that mean everywhere (exits with 1 if it is missed; --quick: never). Writes benchmarks/results/performer.json.
+Measured: the relative error of the output, √(Σ (out − exact)² / Σ exact²), for normal q and k of
+each scale and normal v, 3 draws of everything. The floor is no error, which needs more features
+than anyone has; beside it stands what costs nothing, the plain mean of the values. The bar:
+`bounded` is nearer than that mean everywhere (exits with 1 if it is missed; --quick: never). Writes
+benchmarks/results/performer.json.
 """
 
 import sys

@@ -1,12 +1,14 @@
-"""Forbidden and required phrases: how long their rules take to make, and what they cost while translating.
+"""Forbidden and required phrases: how long their rules take to make, and what they cost while
+translating.
 
     python benchmarks/bench_phrase_rules.py
 
-Measured: on the pocket recipe's vocabulary (3,000 pieces): making the rules for 10, 50 and 200 forbidden words, and for 20
-forbidden words with 8 required ones; then greedy and beam search with random weights, without rules and with ten forbidden
-words. The floor of making rules is reading every symbol of the vocabulary once; it is far below what is measured, because
-tables of states and classes of tokens have to be filled. A search without rules does no work for them.
-Dated numbers are in docs/experiments/decoding-speed.md and docs/decisions/31-phrase-rules-on-text.md.
+Measured: on the pocket recipe's vocabulary (3,000 pieces): making the rules for 10, 50 and 200
+forbidden words, and for 20 forbidden words with 8 required ones; then greedy and beam search with
+random weights, without rules and with ten forbidden words. The floor of making rules is reading
+every symbol of the vocabulary once; it is far below what is measured, because tables of states and
+classes of tokens have to be filled. A search without rules does no work for them. Dated numbers are
+in docs/experiments/decoding-speed.md and docs/decisions/31-phrase-rules-on-text.md.
 """
 
 import tempfile

@@ -1,12 +1,16 @@
-"""What `headwise plan` predicts, and what training then takes: memory and speed, with the error in per cent.
+"""What `headwise plan` predicts, and what training then takes: memory and speed, with the error in
+per cent.
 
-    python benchmarks/bench_plan.py [--cases tiny small base-4k base-25k] [--precision fp32 bf16] [--compile]
+    python benchmarks/bench_plan.py [--cases tiny small base-4k base-25k]
+        [--precision fp32 bf16] [--compile]
 
-Measured: for each case a plan is made on this machine (its seconds of calibration included), then the same model is really
-trained for a few updates on synthetic packed pairs, as `headwise train` does it (Updater), and memory and target tokens a second are
-taken as the other benchmarks take them (harness.py, memory.py). The bars: memory within 15 %, speed within 25 %.
+Measured: for each case a plan is made on this machine (its seconds of calibration included), then
+the same model is really trained for a few updates on synthetic packed pairs, as `headwise train`
+does it (Updater), and memory and target tokens a second are taken as the other benchmarks take them
+(harness.py, memory.py). The bars: memory within 15 %, speed within 25 %.
 
-The floor: there is none; a plan is right or wrong. How far we are: docs/experiments/planning-and-data.md.
+The floor: there is none; a plan is right or wrong. How far we are:
+docs/experiments/planning-and-data.md.
 """
 
 import gc
@@ -99,7 +103,8 @@ def train(subject: Subject, case: Case, bench: Bench) -> Measured:
         (batch.to(bench.device), batch.num_target_tokens)
         for batch in itertools.islice(pack(pairs, size, tokens=case.tokens), 4)
     ]
-    gc.collect()  # a recorded update and its tensors refer to each other: what the last case held goes only now
+    # a recorded update and its tensors refer to each other: what the last case held goes only now
+    gc.collect()
     meter = MemoryMeter(bench.device)
     meter.start_building()
     task = TranslationLoss(

@@ -1,12 +1,15 @@
 """Reading further than was trained: a character model trained at 64 reads 64, 128, 256 and 512.
 
-    python benchmarks/bench_positions.py --text multi30k/train.en.gz        (without --text: the built-in corpus)
+    python benchmarks/bench_positions.py --text multi30k/train.en.gz
+    (without --text: the built-in corpus)
 
 A kind may carry a setting of its own: --kinds sinusoidal,continuous,continuous:delta=0.1
 
-Measured: perplexity of held-out text, read in pieces of each length. The floor is that of the trained length itself: reading more
-context should not be worse. The bars, for those of the two that are among --kinds: ALiBi reads 512 at no more than 1.05 × its perplexity at 64, and sinusoids
-break (3 ×): a slope of the wrong sign or direction fails this. Prints a table, writes benchmarks/results/positions.json, and exits with 1 if a bar is missed (--quick: never).
+Measured: perplexity of held-out text, read in pieces of each length. The floor is that of the
+trained length itself: reading more context should not be worse. The bars, for those of the two that
+are among --kinds: ALiBi reads 512 at no more than 1.05 × its perplexity at 64, and sinusoids break
+(3 ×): a slope of the wrong sign or direction fails this. Prints a table, writes
+benchmarks/results/positions.json, and exits with 1 if a bar is missed (--quick: never).
 """
 
 import sys

@@ -1,18 +1,26 @@
-"""The server against `headwise translate` on the same sentences: what HTTP, queues and joined batches cost.
+"""The server against `headwise translate` on the same sentences: what HTTP, queues and joined
+batches cost.
 
-    python benchmarks/bench_serving.py [--model runs/demo] [--sentences 1024] [--requests 20000] [--threads 1]
+    python benchmarks/bench_serving.py [--model runs/demo] [--sentences 1024]
+        [--requests 20000] [--threads 1]
 
-Measured: sentences a second, in rounds, of (1) the translator itself in a process of its own, which sorts the whole file by length
-and fills every batch, and (2) a server process asked by 64 clients at once over keep-alive connections, one sentence a request and
-eight; the clients are one more process (this one). Then, of the server: times of requests at 8 clients (p50, p99), statuses at 256
-clients, the longest stall of its event loop, and its memory before and after `--requests` requests. Without --model the model is
-base-size with random weights and pieces of the pocket corpus (its outputs go to the length limit, which is set to the source's).
+Measured: sentences a second, in rounds, of (1) the translator itself in a process of its own, which
+sorts the whole file by length and fills every batch, and (2) a server process asked by 64 clients
+at once over keep-alive connections, one sentence a request and eight; the clients are one more
+process (this one). Then, of the server: times of requests at 8 clients (p50, p99), statuses at 256
+clients, the longest stall of its event loop, and its memory before and after `--requests` requests.
+Without --model the model is base-size with random weights and pieces of the pocket corpus (its
+outputs go to the length limit, which is set to the source's).
 
-The floor: the sentences must be computed, so (1) is the ceiling of (2). The model computes in one process with T threads, HTTP and the clients in two others, so with C cores
-they leave at most min(1, (C - T) / (rate · h)) of the rate for h seconds of Python a request and client (0.75 + 0.1 ms: 1.0 for the demo's model on two cores with one thread). What the model itself
-loses: sentences of all lengths enter a search in groups, m' = 1.13 ms of processor time instead of m = 1.01 (demo), 26.8 instead of 24.0 (base), so 0.89 in both; and the f of 64 clients who are being
-answered or on their way are missing from its rows, of which a step's fixed cost (a quarter of it for the demo's model) is not spared. p99 cannot be below the time of the longest sentence.
-How far we are: docs/experiments/serving.md.
+The floor: the sentences must be computed, so (1) is the ceiling of (2). The model computes in one
+process with T threads, HTTP and the clients in two others, so with C cores they leave at most
+min(1, (C - T) / (rate · h)) of the rate for h seconds of Python a request and client (0.75 + 0.1
+ms: 1.0 for the demo's model on two cores with one thread). What the model itself loses: sentences
+of all lengths enter a search in groups, m' = 1.13 ms of processor time instead of m = 1.01 (demo),
+26.8 instead of 24.0 (base), so 0.89 in both; and the f of 64 clients who are being answered or on
+their way are missing from its rows, of which a step's fixed cost (a quarter of it for the demo's
+model) is not spared. p99 cannot be below the time of the longest sentence. How far we are:
+docs/experiments/serving.md.
 """
 
 import argparse
@@ -35,7 +43,8 @@ CLIENTS, FEW_CLIENTS, MANY_CLIENTS, GROUP = 64, 8, 256, 8
 
 
 def make_random_bundle(directory: Path, size: str) -> Path:
-    """A translator that knows nothing, of a recipe's real size but for its vocabulary (1,000 pieces of the pocket corpus)."""
+    """A translator that knows nothing, of a recipe's real size but for its vocabulary (1,000 pieces
+    of the pocket corpus)."""
     from headwise.models.choices import build_model
     from headwise.pocket import sentences
     from headwise.randomness import torch_generator
@@ -124,7 +133,8 @@ class Served:
     async def load(
         self, requests: Sequence[tuple[str, str, object]], *, clients: int
     ) -> list[tuple[int, float, str]]:
-        """Status, seconds and text of every request, sent by so many clients, each waiting for its answer."""
+        """Status, seconds and text of every request, sent by so many clients, each waiting for its
+        answer."""
         waiting = list(enumerate(requests))[::-1]
         results: list[tuple[int, float, str]] = [(0, 0.0, "")] * len(requests)
 
@@ -133,7 +143,10 @@ class Served:
             while waiting:
                 place, (method, path, body) = waiting.pop()
                 content = b"" if body is None else json.dumps(body).encode()
-                head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+                head = (
+                    f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                    f"application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+                )
                 began = time.perf_counter()
                 writer.write(head.encode() + content)
                 answer = (await reader.readuntil(b"\r\n\r\n")).decode()

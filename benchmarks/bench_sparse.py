@@ -1,15 +1,20 @@
-"""Attention over few pairs: time and memory of window, Longformer and BigBird against fused full attention and the same in other packages, as the length grows.
+"""Attention over few pairs: time and memory of window, Longformer and BigBird against fused full
+attention and the same in other packages, as the length grows.
 
-    python benchmarks/bench_sparse.py [--device cuda] [--lengths 4096 … 65536] [--form chunked flex] [--packed] [--peers transformers …] [--json FILE]
+    python benchmarks/bench_sparse.py [--device cuda] [--lengths 4096 … 65536]
+        [--form chunked flex] [--packed] [--peers transformers …] [--json FILE]
 
-Measured: calls a second of a kernel alone, ours and the peers' (attention_peers.py) in turns, neither compiled. One row of tokens, 8 heads of 64, bf16 on CUDA and fp32 on a CPU; every kernel sees 512 to 640 keys a query (window 256 + 256; Longformer
-512 and one global token; BigBird blocks of 64: 3 near, 2 global, 3 random). `--packed` cuts the row into sentences of 2,048 tokens
-under a segment mask, the mask training uses, which no peer has; without it there is no mask. The mask is prepared before the clock starts, as
-a stack of layers shares it, and timed by itself. Before anything is timed both forms must equal the dense reference at 1,024
-tokens, outputs and gradients.
+Measured: calls a second of a kernel alone, ours and the peers' (attention_peers.py) in turns,
+neither compiled. One row of tokens, 8 heads of 64, bf16 on CUDA and fp32 on a CPU; every kernel
+sees 512 to 640 keys a query (window 256 + 256; Longformer 512 and one global token; BigBird blocks
+of 64: 3 near, 2 global, 3 random). `--packed` cuts the row into sentences of 2,048 tokens under a
+segment mask, the mask training uses, which no peer has; without it there is no mask. The mask is
+prepared before the clock starts, as a stack of layers shares it, and timed by itself. Before
+anything is timed both forms must equal the dense reference at 1,024 tokens, outputs and gradients.
 
-The floor: 4 · pairs · head_dim operations forward, 14 with backward (which forms the scores again), over the pairs of the pattern, at the
-measured speed of a large product; a peer's is that of our kernel. Full attention's floor has n² pairs, so at 65,536 it is about a hundred times as high.
+The floor: 4 · pairs · head_dim operations forward, 14 with backward (which forms the scores again),
+over the pairs of the pattern, at the measured speed of a large product; a peer's is that of our
+kernel. Full attention's floor has n² pairs, so at 65,536 it is about a hundred times as high.
 """
 
 import math
@@ -105,7 +110,8 @@ def contenders(
     dtype = torch.bfloat16 if bench.device.type == "cuda" else torch.float32
     operations = (14 if backward else 4) * HEADS * HEAD_DIM * length
     leaves = draw(length, bench, dtype)
-    # Full attention without a mask takes the fastest path there is; under segments it would build an n × n table.
+    # Full attention without a mask takes the fastest path there is; under segments it would build
+    # an n × n table.
     full = make_run(bench, FusedAttention(), Mask(), leaves, backward=backward)
     found, floors = [Contender("fused", lambda: full, operations * length / speed)], {}
     for kind, (kernel, num_keys) in KINDS.items():

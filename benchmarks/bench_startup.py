@@ -2,12 +2,14 @@
 
     python benchmarks/bench_startup.py [--runs 3]
 
-Measured: the wall time of whole processes, started one after the other as a shell would, the interpreter included.
-`translate` loads a bundle of the pocket recipe's size (checksums, recipe, tokenizer, weights) and translates one sentence.
+Measured: the wall time of whole processes, started one after the other as a shell would, the
+interpreter included. `translate` loads a bundle of the pocket recipe's size (checksums, recipe,
+tokenizer, weights) and translates one sentence.
 
-The floor: a bare `python -c pass` (tens of milliseconds), and for what needs torch, `import torch` (about 1 s): neither can be
-avoided, and "of floor" is measured against them in the same run. Bytes are few: a pocket bundle is 4 MB.
-How far we are: the bars are < 0.3 s for --help and --version, < 2.5 s for a sentence; dated numbers in docs/experiments/decoding-speed.md.
+The floor: a bare `python -c pass` (tens of milliseconds), and for what needs torch, `import torch`
+(about 1 s): neither can be avoided, and "of floor" is measured against them in the same run. Bytes
+are few: a pocket bundle is 4 MB. How far we are: the bars are < 0.3 s for --help and --version, <
+2.5 s for a sentence; dated numbers in docs/experiments/decoding-speed.md.
 """
 
 import os

@@ -1,17 +1,22 @@
-"""Training speed: real target tokens a second, beside transformers' Marian and torch.nn.Transformer.
+"""Training speed: real target tokens a second, beside transformers' Marian and
+torch.nn.Transformer.
 
-    python benchmarks/bench_training.py [--size small base] [--precision fp32 bf16] [--tokens 4096] [--compiled marian]
+    python benchmarks/bench_training.py [--size small base] [--precision fp32 bf16]
+        [--tokens 4096] [--compiled marian]
 
-Measured: forward, loss with label smoothing 0.1, backward and optimiser step on synthetic pairs (synthetic.py). Peers get
-length-bucketed padded batches (those nearest the mean of all: synthetic.py), ours packed rows of 128; both have the same budget of
-tokens *with* padding, and only real target tokens (ends included) count. Peers use torch's fused AdamW without clipping; ours does all it does in a real run
-(Updater: mean over tokens, clipping, NaN guard). Not the same network to the last detail: Marian and torch put the norm
-after, ours before; torch.nn.Transformer also drops attention weights and hidden units.
+Measured: forward, loss with label smoothing 0.1, backward and optimiser step on synthetic pairs
+(synthetic.py). Peers get length-bucketed padded batches (those nearest the mean of all:
+synthetic.py), ours packed rows of 128; both have the same budget of tokens *with* padding, and only
+real target tokens (ends included) count. Peers use torch's fused AdamW without clipping; ours does
+all it does in a real run (Updater: mean over tokens, clipping, NaN guard). Not the same network to
+the last detail: Marian and torch put the norm after, ours before; torch.nn.Transformer also drops
+attention weights and hidden units.
 
-The floor: the products alone, 45 MFLOP (small) and 289 MFLOP (base) per target token (sizes.py), at the speed of a large product
-measured in the same run; "of floor" is the MFU. Bytes matter little on a CPU at fp32 (a weight is used 4,096 times when read).
-How far we are (2 cores with AVX-512 bf16, 2026-11): see docs/experiments/training-speed.md; the bars are fp32 ≥ 0.98 × and
-bf16 ≥ 1.3 × (small), 1.5 × (base) the best peer's fp32, and on an H200 ≥ 2 × compiled Marian.
+The floor: the products alone, 45 MFLOP (small) and 289 MFLOP (base) per target token (sizes.py), at
+the speed of a large product measured in the same run; "of floor" is the MFU. Bytes matter little on
+a CPU at fp32 (a weight is used 4,096 times when read). How far we are (2 cores with AVX-512 bf16,
+2026-11): see docs/experiments/training-speed.md; the bars are fp32 ≥ 0.98 × and bf16 ≥ 1.3 ×
+(small), 1.5 × (base) the best peer's fp32, and on an H200 ≥ 2 × compiled Marian.
 """
 
 import argparse
@@ -208,7 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         nargs="*",
         choices=("headwise", *NAMES),
         default=["headwise", "marian"] if torch.cuda.is_available() else [],
-        help="who also (peers) or only (headwise) runs under torch.compile; default: marian and headwise on a GPU, nobody on a CPU",
+        help="who also (peers) or only (headwise) runs under torch.compile; default: marian and "
+        "headwise on a GPU, nobody on a CPU",
     )
     options = parser.parse_args(arguments)
     if options.quick:

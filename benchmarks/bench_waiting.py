@@ -1,18 +1,21 @@
-"""How threads wait for each other: OMP_WAIT_POLICY, on an idle machine and beside busy programs (docs/decisions/13).
+"""How threads wait for each other: OMP_WAIT_POLICY, on an idle machine and beside busy programs
+(docs/decisions/13).
 
     python benchmarks/bench_waiting.py [--size pocket] [--steps 10] [--busy 2]
 
-Measured: training steps of our model (forward, loss, backward, AdamW) on one batch in fp32, target tokens a second, in one process
-for each policy, since the policy is read when torch is loaded:
+Measured: training steps of our model (forward, loss, backward, AdamW) on one batch in fp32, target
+tokens a second, in one process for each policy, since the policy is read when torch is loaded:
 
-    default    a thread that is done spins a while, then sleeps            active    it spins for ever
+    default    a thread that has finished spins a while, then sleeps
+    active     it spins for ever
     passive    it sleeps at once: what the command line sets
 
 Then the same beside `--busy` processes that only count; those take turns with every policy alike.
 
-The floor: the work is the same under all policies, and on an idle machine they differ by a few per cent. Beside N busy processes on
-C cores a fair share is C / (C + N) of the idle rate for threads that never wait, so a rate far below that is time lost in waiting.
-How far we are: docs/decisions/13 and docs/experiments/serving.md.
+The floor: the work is the same under all policies, and on an idle machine they differ by a few per
+cent. Beside N busy processes on C cores a fair share is C / (C + N) of the idle rate for threads
+that never wait, so a rate far below that is time lost in waiting. How far we are: docs/decisions/13
+and docs/experiments/serving.md.
 """
 
 import argparse
@@ -27,7 +30,8 @@ BATCH = (8, 64)
 
 
 def serve(size_name: str, num_steps: int) -> None:
-    """The measured process: for each line that comes, `num_steps` training steps, answered by the number of tokens."""
+    """The measured process: for each line that comes, `num_steps` training steps, answered by the
+    number of tokens."""
     import harness  # noqa: F401 - finds the package
     import torch
     from sizes import SIZES, build_ours

@@ -1,13 +1,19 @@
-"""word2vec beside gensim: words a second and quality, same text, same settings, same number of threads, in turns.
+"""word2vec beside gensim: words a second and quality, same text, same settings, same number of
+threads, in turns.
 
-    python benchmarks/bench_word_vectors.py --text english.txt --lists EN-WS-353-ALL.txt questions-words.txt.gz
+    python benchmarks/bench_word_vectors.py --text english.txt
+        --lists EN-WS-353-ALL.txt questions-words.txt.gz
 
-Measured: words a second, and rank correlation and analogies afterwards. The floor: 2 · (1 + negatives) · width operations a pair (CBOW: a
-centre) forward and twice that backward, at the speed of a large product; random rows of two tables decide long before, and with several threads how often they
-meet at the interpreter: a ratio counts only on a machine that does nothing else (under load ours is flattered by a third and more). Both learn vectors of 100 numbers, window 5, 5 negatives, words seen 5 times, subsampling 1e-3, rate 0.025 (CBOW 0.05); gensim reads
-from its corpus file, the path on which its threads do not wait for Python. A rate counts words of text that are in the
-vocabulary, in every epoch, and the time of training alone; reading and counting is in a column of its own. Without
---text, Zipf-distributed noise shows speed alone. Quality is that of the last round.
+Measured: words a second, and rank correlation and analogies afterwards. The floor: 2 · (1 +
+negatives) · width operations a pair (CBOW: a centre) forward and twice that backward, at the speed
+of a large product; random rows of two tables decide long before, and with several threads how often
+they meet at the interpreter: a ratio counts only on a machine that does nothing else (under load
+ours is flattered by a third and more). Both learn vectors of 100 numbers, window 5, 5 negatives,
+words seen 5 times, subsampling 1e-3, rate 0.025 (CBOW 0.05); gensim reads from its corpus file, the
+path on which its threads do not wait for Python. A rate counts words of text that are in the
+vocabulary, in every epoch, and the time of training alone; reading and counting is in a column of
+its own. Without --text, Zipf-distributed noise shows speed alone. Quality is that of the last
+round.
 """
 
 import tempfile
@@ -117,7 +123,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             contenders = [
                 Contender(name, lambda peer=peer: peer.run) for name, peer in peers.items()
             ]
-            title = f"{kind}, negative sampling, {text.name}, {options.epochs} epochs, {options.threads} threads"
+            title = (
+                f"{kind}, negative sampling, {text.name}, {options.epochs} epochs, "
+                f"{options.threads} threads"
+            )
             bench.compare(title, contenders, unit="word", baseline="gensim")
             for name, peer in peers.items():
                 for one in score_word_vectors(peer.space, options.lists):

@@ -1,16 +1,21 @@
-"""Is the fast path on a GPU the plain path? Checks that need a GPU, each a line with its numbers; exits 1 if one fails.
+"""Is the fast path on a GPU the plain path? Checks that need a GPU, each a line with its numbers;
+exits 1 if one fails.
 
     python benchmarks/check_gpu.py [NAME …]        all of them, or those named
 
-- capture      the replayed update leaves the same weights, bit for bit, as the same kernels launched one by one (3 plain updates,
-               then 5 replays with a new dropout seed each), with one batch, and with two accumulated (without dropout: a replay
-               has one seed for both)
-- unrecorded   an update that waits for the device runs plainly after the attempt, dropout and all, and one beside which another thread takes
-               pinned memory is recorded all the same
-- flex         window, Longformer and BigBird over several lengths by one kernel, outputs and gradients as the chunked form's
-- wide         Longformer's and BigBird's layers on packed rows under autocast: every gradient, launched one by one and compiled, is no
-               further from double precision than 3 %
-- compiled     the compiled loss in bf16 is the plain loss in bf16 to 1e-3, and in fp32 to 1e-5 (dropout off)
+- capture      the replayed update leaves the same weights, bit for bit, as the same kernels
+               launched one by one (3 plain updates, then 5 replays with a new dropout seed each),
+               with one batch, and with two accumulated (without dropout: a replay has one seed for
+               both)
+- unrecorded   an update that waits for the device is executed without recording after the attempt,
+               with its dropout; an update is recorded although another thread allocates pinned
+               memory
+- flex         window, Longformer and BigBird over several lengths with one kernel: outputs and
+               gradients equal those of the chunked form
+- wide         layers of Longformer and BigBird on packed rows under autocast: every gradient,
+               launched one by one and compiled, is within 3 % of double precision
+- compiled     the compiled loss equals the plain loss to 1e-3 in bf16 and to 1e-5 in fp32
+               (dropout off)
 - linear_relu  the fused map and its gradients against the two operations in float64
 - decoding     the recorded engine finds what the plain one finds (fp32): greedy and beam search,
                through smaller buffers and over several batches; of 1,000 sentences at most 10 may
@@ -84,7 +89,8 @@ def check_capture(supply: list[PackedBatch]) -> tuple[bool, str]:
         good &= difference == 0 or control > 0
         name = f"{'compiled' if enabled else 'plain'} × {accumulation}"
         numbers.append(
-            f"{name}: {difference} tensors differ from the recorded run, {control} from a second plain one"
+            f"{name}: {difference} tensors differ from the recorded run, {control} from a "
+            "second plain one"
         )
     return good, "; ".join(numbers)
 
@@ -167,7 +173,8 @@ def check_wide(supply: list[PackedBatch]) -> tuple[bool, str]:
 def gradients_of(
     layer: Callable[..., torch.Tensor], x: torch.Tensor, slope: torch.Tensor, mask: Mask
 ) -> dict[str, torch.Tensor]:
-    """Of the input and of every weight but biases of keys, whose gradient is nothing but rounding."""
+    """Of the input and of every weight but biases of keys, whose gradient is nothing but
+    rounding."""
     x = x.clone().requires_grad_()
     module = getattr(layer, "_orig_mod", layer)
     named = {

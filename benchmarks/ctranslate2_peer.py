@@ -1,9 +1,11 @@
-"""CTranslate2 as a peer, in a process of its own: beside torch's threads in one process it was twice as slow (docs/experiments/decoding-speed.md).
+"""CTranslate2 as a peer, in a process of its own: beside torch's threads in one process it was
+twice as slow (docs/experiments/decoding-speed.md).
 
-    PYTHON benchmarks/ctranslate2_peer.py DIRECTORY THREADS       PYTHON needs ctranslate2, nothing else
+    PYTHON benchmarks/ctranslate2_peer.py DIRECTORY THREADS    PYTHON needs ctranslate2 only
 
-Reads one request a line, {"type": "float32" | "int8", "sources": [[token, …], …], "beam": 4, "new_tokens": 25}, and answers each
-with the tokens, one line. DIRECTORY has one network for each type, as `headwise export` writes them; tokens are named by their numbers.
+Reads one request a line, {"type": "float32" | "int8", "sources": [[token, …], …], "beam": 4,
+"new_tokens": 25}, and answers each with the tokens, one line. DIRECTORY has one network for each
+type, as `headwise export` writes them; tokens are named by their numbers.
 """
 
 import json

@@ -1,14 +1,18 @@
 """How every benchmark here measures: side by side, in rounds, on a machine that is watched.
 
-    one round = every contender once, in turn        rate = work / seconds        ratio = median over rounds of rate / baseline's
-    of floor  = (least seconds the hardware needs for the work) / seconds         in training this is the "MFU"
+    one round = every contender once, in turn
+    rate      = work / seconds
+    ratio     = median over rounds of rate / the baseline's rate
+    of floor  = (least seconds the hardware needs for the work) / seconds; in training: the MFU
 
-Contenders take turns because machines drift: a ratio formed within a round survives what an absolute number does not. A run
-during which other processes used more than a few per cent of the machine measures its neighbours: it is repeated, and marked
-with * if it stays disturbed. The ceilings (matrix products per second, bytes per second) are measured in the same run.
-On a GPU the clock stops after the device is done; the first run of each contender warms up and is not counted.
+Contenders take turns because machines drift: a ratio formed within a round survives what an
+absolute number does not. A run during which other processes used more than a few per cent of the
+machine measures its neighbours: it is repeated, and marked with * if it stays disturbed. The
+ceilings (matrix products per second, bytes per second) are measured in the same run. On a GPU the
+clock stops after the device is done; the first run of each contender warms up and is not counted.
 
-Every benchmark prints its tables and writes `benchmarks/results/NAME.json`. Tested by tests/benchmarks.
+Every benchmark prints its tables and writes `benchmarks/results/NAME.json`. Tested by
+tests/benchmarks.
 """
 
 import argparse
@@ -26,7 +30,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-# A benchmark is run as a script, from anywhere, installed or not; the peers live in tests/reference.
+# A benchmark is run as a script, from anywhere, installed or not; the peers live in
+# tests/reference.
 sys.path += [str(place) for place in (ROOT, ROOT / "src") if str(place) not in sys.path]
 
 import torch  # noqa: E402
@@ -42,7 +47,8 @@ Run = Callable[[], float]
 
 @dataclass(frozen=True)
 class Contender:
-    """One of the things compared: how it is made, and what the hardware alone would need for a unit of its work."""
+    """One of the things compared: how it is made, and what the hardware alone would need for a unit
+    of its work."""
 
     name: str
     build: Callable[[], Run]
@@ -90,7 +96,8 @@ class Line:
 
 
 def ratio_to(baseline: Line, line: Line) -> float:
-    """Median over rounds of the ratio within a round; rounds in which both were undisturbed, if there are any."""
+    """Median over rounds of the ratio within a round; rounds in which both were undisturbed, if
+    there are any."""
     ratios = [own / other for own, other in zip(line.rates, baseline.rates, strict=True)]
     both_quiet = [own and other for own, other in zip(line.quiet, baseline.quiet, strict=True)]
     return statistics.median(
@@ -99,7 +106,8 @@ def ratio_to(baseline: Line, line: Line) -> float:
 
 
 class CpuWatch:
-    """How much of the machine other processes used since `start`, from /proc/stat; None where that cannot be told."""
+    """How much of the machine other processes used since `start`, from /proc/stat; None where that
+    cannot be told."""
 
     def start(self) -> None:
         self._machine, self._own = _machine_seconds(), _own_seconds()
@@ -126,7 +134,8 @@ def _machine_seconds() -> tuple[float, int] | None:
 
 
 COMPANIONS: list[int] = []
-"""Process ids of peers that run beside us: their time is ours (the system counts a child's only when it has ended)."""
+"""Process ids of peers that run beside us: their time is ours (the system counts a child's only
+when it has ended)."""
 
 
 def _own_seconds() -> float:
@@ -171,9 +180,11 @@ class Bench:
         baseline: str,
         processes: bool = False,
     ) -> dict[str, Line]:
-        """Build, warm up and measure the contenders in rounds; print and keep the table; returns its lines by name.
+        """Build, warm up and measure the contenders in rounds; print and keep the table; returns
+        its lines by name.
 
-        `processes`: a unit of work is a process of its own, so it is shown in milliseconds, and memory is not ours to see.
+        `processes`: a unit of work is a process of its own, so it is shown in milliseconds, and
+        memory is not ours to see.
         """
         meter = MemoryMeter(self.device)
         runs, lines = {}, {}
@@ -237,7 +248,8 @@ class Bench:
             print(f"* other processes used more than {MAX_FOREIGN_SHARE:.0%} of the machine")
 
     def measure_ceiling(self, key: str, measure: Callable[[], float]) -> float:
-        """A speed of the hardware, in units a second: the best of a few tries, more of them on a busy machine."""
+        """A speed of the hardware, in units a second: the best of a few tries, more of them on a
+        busy machine."""
         watch, found = CpuWatch(), []
         for _ in range(1 if self.options.quick else 1 + 2 * NUM_REPEATS):
             watch.start()

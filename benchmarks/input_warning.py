@@ -1,13 +1,15 @@
-"""How often a text is called unlike the training text: false alarms on its own language, hits on others.
+"""How often a text is called unlike the training text: false alarms on its own language, hits on
+others.
 
-    python benchmarks/input_warning.py train.en train.de own=test.en news=news.en german=test.de french=test.fr
-
+    python benchmarks/input_warning.py train.en train.de own=test.en news=news.en
+        german=test.de french=test.fr
     python benchmarks/input_warning.py --detector en own=test.en german=test.de french=test.fr
 
-The first form judges by the words of training pairs, the second, for models without them, by the built-in detector
-(`en`: the language that the model reads). The first two files are the training pairs, of which 20,000 are drawn as training draws them. Of each other file up to
-1,000 lines are drawn and judged; `made-up` is 1,000 lines of made-up words. Files may be .gz. docs/experiments/translation.md has
-what came out.
+The first form judges by the words of training pairs, the second, for models without them, by the
+built-in detector (`en`: the language that the model reads). The first two files are the training
+pairs, of which 20,000 are drawn as training draws them. Of each other file up to 1,000 lines are
+drawn and judged; `made-up` is 1,000 lines of made-up words. Files may be .gz.
+docs/experiments/translation.md has what came out.
 """
 
 import argparse
@@ -79,7 +81,8 @@ def main() -> None:
         else compare(*map(Path, arguments.files[:2]))
     )
     print(
-        "| lines | judged | warned | unknown words | target language | other language |\n|---|---|---|---|---|---|"
+        "| lines | judged | warned | unknown words | target language | other language |\n"
+        "|---|---|---|---|---|---|"
     )
     for name, file in (test.split("=", 1) for test in tests):
         lines = sample_evenly(read_sentences(Path(file)), NUM_LINES, seed=2)

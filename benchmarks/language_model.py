@@ -1,7 +1,9 @@
-"""A small language model trained for some steps on windows of a text: what the comparisons of positions and norms have in common.
+"""A small language model trained for some steps on windows of a text: what the comparisons of
+positions and norms have in common.
 
-The text is one line of numbers, of characters or words; its last tenth is held out. Every contender sees the same windows in the same
-order, from the same first weights where they have the same names. A benchmark ends with its bars: exit status 1 if one is missed.
+The text is one line of numbers, of characters or words; its last tenth is held out. Every contender
+sees the same windows in the same order, from the same first weights where they have the same names.
+A benchmark ends with its bars: exit status 1 if one is missed.
 """
 
 import gzip
@@ -61,7 +63,10 @@ class Bar:
         bounds = [f"≥ {self.least:g}"] * (self.least > -math.inf) + [f"≤ {self.most:g}"] * (
             self.most < math.inf
         )
-        return f"{'held' if self.held else 'MISSED'}: {self.what} {self.value:.3f}, bar {' and '.join(bounds)}"
+        return (
+            f"{'held' if self.held else 'MISSED'}: {self.what} {self.value:.3f}, bar "
+            f"{' and '.join(bounds)}"
+        )
 
 
 def judge(bars: Sequence[Bar]) -> int:
@@ -72,7 +77,8 @@ def judge(bars: Sequence[Bar]) -> int:
 
 
 def read_text(path: str | None, *, unit: str, num_lines: int = 20000) -> Text:
-    """Of a file (.gz too) or, without one, of the built-in corpus; units are characters or words."""
+    """Of a file (.gz too) or, without one, of the built-in corpus; units are characters or
+    words."""
     if path is None:
         text = "\n".join(sentence.text("en") for sentence in sentences("train", num_lines))
     else:

@@ -1,13 +1,17 @@
-"""Long ListOps: nested expressions over digits whose value depends on tokens a thousand apart (Nangia & Bowman 2018; Tay et al. 2021).
+"""Long ListOps: nested expressions over digits whose value depends on tokens a thousand apart
+(Nangia & Bowman 2018; Tay et al. 2021).
 
-    [MAX 2 9 [MIN 4 7 ] 0 ]  →  9          operators MIN MAX MED (median, cut to a whole number) SM (sum modulo 10)
+    [MAX 2 9 [MIN 4 7 ] 0 ]  →  9
+    operators: MIN, MAX, MED (median, rounded down), SM (sum modulo 10)
 
-A node at depth d (the root at 1) is a digit with probability 3/4, or if d = 10; otherwise an operator with 2 to 10 arguments
-made in the same way. Kept are expressions of more than 500 and fewer than 2,000 tokens, each once: the rules of Long Range Arena.
-Trees grow level by level, thousands at a time: the nodes of a level are one array, sizes and values are summed upwards, and a
+A node at depth d (the root at 1) is a digit with probability 3/4, or if d = 10; otherwise an
+operator with 2 to 10 arguments made in the same way. Kept are expressions of more than 500 and
+fewer than 2,000 tokens, each once: the rules of Long Range Arena. Trees grow level by level,
+thousands at a time: the nodes of a level are one array, sizes and values are summed upwards, and a
 child's place in the text is its parent's place plus one plus the sizes of its elder siblings.
 
-Tested against: a recursive evaluator that reads the tokens, the distribution of a recursive generator.
+Tested against: a recursive evaluator that reads the tokens, the distribution of a recursive
+generator.
 """
 
 from dataclasses import dataclass
@@ -65,7 +69,8 @@ class ListOps:
 def generate(
     count: int, *, seed: int, part: str, min_length: int = MIN_LENGTH, max_length: int = MAX_LENGTH
 ) -> ListOps:
-    """`count` different expressions with min_length < length < max_length; the same seed and part give the same ones."""
+    """`count` different expressions with min_length < length < max_length; the same seed and part
+    give the same ones."""
     seen: set[bytes] = set()
     texts: list[NDArray[np.uint8]] = []
     values: list[int] = []
@@ -131,7 +136,8 @@ def _grow(
 
 
 def _evaluate(above: _Level, below: _Level) -> None:
-    """Values of a level's operators from their arguments, which stand together in the level below."""
+    """Values of a level's operators from their arguments, which stand together in the level
+    below."""
     operators = np.flatnonzero(above.kind < 4)
     if len(operators) == 0:
         return
@@ -140,7 +146,8 @@ def _evaluate(above: _Level, below: _Level) -> None:
     counts = np.bincount(below.parent, minlength=len(above.kind))[operators]
     ends = np.cumsum(counts)
     starts = ends - counts
-    # The median of an even number of arguments is the mean of the middle two, cut to a whole number.
+    # The median of an even number of arguments is the mean of the middle two, cut to a whole
+    # number.
     medians = (ranked[starts + (counts - 1) // 2] + ranked[starts + counts // 2]) // 2
     results = np.stack(
         [ranked[starts], ranked[ends - 1], medians, np.add.reduceat(ranked, starts) % 10]

@@ -61,7 +61,8 @@ class ClassifierSettings(Settings):
     norm: NormSettings = DEFAULT_NORM
     feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
     pooling: Literal["first", "mean"] = "first"
-    """Which vector stands for the sequence: that of its first token, or the mean over real tokens."""
+    """Which vector stands for the sequence: that of its first token, or the mean over real
+    tokens."""
     dropout: Rate = 0.1
     """Of embeddings and of each sub-layer's output."""
 

@@ -1,19 +1,22 @@
 """Do two versions of the program learn the same weights and write the same translations?
 
-A refactoring must not change a result. This script trains many small models and translates with them, and writes one SHA-256 for
-each case into a file. Run it in a checkout of the version before and in one of the version after, on the same machine with the
-same packages, and compare the two files:
+A refactoring must not change a result. This script trains many small models and translates with
+them, and writes one SHA-256 for each case into a file. Run it in a checkout of the version before
+and in one of the version after, on the same machine with the same packages, and compare the two
+files:
 
     python benchmarks/same_results.py record before.json            # in the older checkout
     python benchmarks/same_results.py record after.json             # in the newer one
     python benchmarks/same_results.py compare before.json after.json
 
-The cases are the shipped recipes that a CPU can train for some hundred updates, every kind of attention, position, norm, score
-and feed-forward in a tiny translator and a tiny language model, and every kind of search on one small translator.
-Everything goes through the command line, so that the script outlives the modules behind it. Recipes read public corpora from
-the directory that `HEADWISE_DATA` names; a case whose corpus is missing is recorded as such.
+The cases are the shipped recipes that a CPU can train for some hundred updates, every kind of
+attention, position, norm, score and feed-forward in a tiny translator and a tiny language model,
+and every kind of search on one small translator. Everything goes through the command line, so that
+the script outlives the modules behind it. Recipes read public corpora from the directory that
+`HEADWISE_DATA` names; a case whose corpus is missing is recorded as such.
 
-Results of different machines differ in their last bits: only files recorded on one machine can be compared.
+Results of different machines differ in their last bits: only files recorded on one machine can be
+compared.
 """
 
 import argparse
@@ -33,7 +36,8 @@ from safetensors import safe_open
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Large models take too long on a CPU, and some recipes start from a model that another recipe makes.
+# Large models take too long on a CPU, and some recipes start from a model that another recipe
+# makes.
 TOO_LARGE = ("base", "big", "english-masked-large", "ptb-lstm-large")
 STARTS_FROM_ANOTHER = (
     "sst2-100-pretrained",
@@ -184,7 +188,8 @@ def _record_case(case: Case, scratch: Path) -> dict[str, str]:
 
 
 def digests_of_bundle(bundle: Path) -> dict[str, str]:
-    """SHA-256 of every file that is not a description of the run; of weights, that of their tensors."""
+    """SHA-256 of every file that is not a description of the run; of weights, that of their
+    tensors."""
     return {
         str(file.relative_to(bundle)): _digest(file)
         for file in sorted(bundle.rglob("*"))

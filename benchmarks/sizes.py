@@ -1,12 +1,16 @@
-"""The model sizes that benchmarks speak of, what they cost on paper, and the same network as peers write it.
+"""The model sizes that benchmarks speak of, what they cost on paper, and the same network as peers
+write it.
 
-Products of one target token, forward and backward (a product costs 2 operations a weight, and backward is twice forward):
+Products of one target token, forward and backward (a product costs 2 operations a weight, and
+backward is twice forward):
 
-    encoder layer   4 d² + 2 d f                      per source token          d = dim, f = hidden
-    decoder layer   6 d² + 2 d f   (+ 2 d²)           per target token (keys and values of the source: per source token)
-    output          d V                               per target token          V = vocabulary
-    flops           6 × the sum                       small 45 MFLOP, base 289 MFLOP per target token (attention's own products,
-                                                      1-2 % at these lengths, are left out)
+    encoder layer   4 d² + 2 d f           per source token          d = dim, f = hidden
+    decoder layer   6 d² + 2 d f           per target token
+                    2 d²                   per source token: keys and values of the source
+    output          d V                    per target token          V = vocabulary
+    flops           6 × the sum            small 45 MFLOP, base 289 MFLOP per target token
+
+Products of attention itself, 1-2 % at these lengths, are left out.
 """
 
 import math
@@ -48,12 +52,14 @@ class Size:
 
     @property
     def step_weights(self) -> int:
-        """Weights that one decoding step multiplies with: the decoder's, less keys and values of the source, and the output's."""
+        """Weights that one decoding step multiplies with: the decoder's, less keys and values of
+        the source, and the output's."""
         return self.layers * (6 * self.dim**2 + 2 * self.dim * self.hidden) + self.dim * self.vocab
 
     @property
     def encoding_weights(self) -> int:
-        """Weights each source token meets: the encoder's, and those that make the decoder's keys and values."""
+        """Weights each source token meets: the encoder's, and those that make the decoder's keys
+        and values."""
         return self.layers * (6 * self.dim**2 + 2 * self.dim * self.hidden)
 
 
@@ -85,7 +91,8 @@ def build_ours(size: Size) -> EncoderDecoder:
 
 
 def build_marian(size: Size) -> MarianMTModel:
-    """transformers' Marian with torch's fused attention, the same dropout, one embedding for all."""
+    """transformers' Marian with torch's fused attention, the same dropout, one embedding for
+    all."""
     config = MarianConfig(
         vocab_size=size.vocab,
         d_model=size.dim,

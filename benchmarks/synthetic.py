@@ -1,10 +1,13 @@
-"""Sentence pairs that look like a corpus to a machine, and the padded batches that most toolkits would make of them.
+"""Sentence pairs that look like a corpus to a machine, and the padded batches that most toolkits
+would make of them.
 
-Lengths are log-normal (mean 18 tokens; source and target correlated 0.85), tokens follow Zipf's law, everything is a function
-of the seed. `bucketed_batches` is what peers train on: pairs sorted by length, cut where sentences × longest reaches the
-budget on either side, each batch padded to its longest sentence. The sort decides how much is padding, so peers get the best
-we know: bands of three target lengths, source lengths rising in one band and falling in the next. Of 100,000 pairs sorted at
-once 4 % is padding then (by target, then source, as fairseq sorts: 5 %; by the longer side: 10 %).
+Lengths are log-normal (mean 18 tokens; source and target correlated 0.85), tokens follow Zipf's
+law, everything is a function of the seed. `bucketed_batches` is what peers train on: pairs sorted
+by length, cut where sentences × longest reaches the budget on either side, each batch padded to its
+longest sentence. The sort decides how much is padding, so peers get the best we know: bands of
+three target lengths, source lengths rising in one band and falling in the next. Of 100,000 pairs
+sorted at once 4 % is padding then (by target, then source, as fairseq sorts: 5 %; by the longer
+side: 10 %).
 """
 
 from collections.abc import Sequence
@@ -81,7 +84,8 @@ def draw_pairs(count: int, *, vocab: int, seed: int = 1) -> Pairs:
 def bucket(
     source_lengths: np.ndarray, target_lengths: np.ndarray, *, tokens: int, pool: int
 ) -> list[np.ndarray]:
-    """Numbers of the pairs of each batch; lengths include the end. Pools are sorted each by itself."""
+    """Numbers of the pairs of each batch; lengths include the end. Pools are sorted each by
+    itself."""
     found = []
     for begin in range(0, len(source_lengths), pool):
         numbers = np.arange(begin, min(begin + pool, len(source_lengths)))
@@ -125,8 +129,9 @@ def bucketed_batches(
 def typical_batches(batches: Sequence[PaddedBatch], count: int) -> list[PaddedBatch]:
     """The batches nearest the mean of all in tokens on either side and in sentences.
 
-    A batch is full when one side is, so single batches lean to the source or the target (3,922 tokens to 2,394, say). Few of
-    them say nothing of the speed in target tokens unless both sides are as in the whole.
+    A batch is full when one side is, so single batches lean to the source or the target (3,922
+    tokens to 2,394, say). Few of them say nothing of the speed in target tokens unless both sides
+    are as in the whole.
     """
     facts = np.array(
         [[batch.num_source_tokens, batch.num_target_tokens, len(batch.source)] for batch in batches]

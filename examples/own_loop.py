@@ -1,4 +1,5 @@
-"""Parts by themselves, in a loop of your own: a small encoder-decoder learns to turn sequences round."""
+"""Parts by themselves, in a loop of your own: a small encoder-decoder learns to turn sequences
+round."""
 
 import torch
 
@@ -33,5 +34,6 @@ for step in range(201):
     optimizer.zero_grad(), loss.backward(), optimizer.step()
     if step % 100 == 0:
         print(
-            f"step {step}: loss {loss:.3f}, right {(logits.argmax(-1) == target).float().mean():.1%}"
+            f"step {step}: loss {loss:.3f}, right "
+            f"{(logits.argmax(-1) == target).float().mean():.1%}"
         )

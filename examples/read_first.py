@@ -1,4 +1,5 @@
-"""Read first, learn labels then: hidden words teach an encoder, which learns from eight labels while its first layer stays frozen.
+"""Read first, learn labels then: hidden words teach an encoder, which learns from eight labels
+while its first layer stays frozen.
 
 python examples/read_first.py DIRECTORY
 """

@@ -1,4 +1,5 @@
-"""Search knows nothing of Transformers: anything that can step is searched. This stepper spells its source backwards."""
+"""Search knows nothing of Transformers: anything that can step is searched. This stepper spells its
+source backwards."""
 
 import torch
 

@@ -1,4 +1,5 @@
-"""One word, two senses: a small ELMo reads sentences about banks, and a straight line through its vectors tells river from money.
+"""One word, two senses: a small ELMo reads sentences about banks, and a straight line through its
+vectors tells river from money.
 
 python examples/senses_of_a_word.py DIRECTORY
 """

@@ -1,4 +1,5 @@
-"""Train a translator from Python: python examples/train_pocket.py runs/first [key.path=value ...]"""
+"""Train a translator from Python: python examples/train_pocket.py runs/first [key.path=value
+...]"""
 
 import sys
 

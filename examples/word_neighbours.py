@@ -1,4 +1,5 @@
-"""Word vectors in twenty lines: two classes of words that never meet, told apart by the company they keep.
+"""Word vectors in twenty lines: two classes of words that never meet, told apart by the company
+they keep.
 
 python examples/word_neighbours.py
 """

@@ -1,8 +1,10 @@
-"""What every test runs under: checked tensor shapes, English messages, few threads, seeds that follow the test's name, and no
-way out of this machine (S11): whatever would connect to another one fails.
+"""What every test runs under: checked tensor shapes, English messages, few threads, seeds that
+follow the test's name, and no way out of this machine (S11): whatever would connect to another one
+fails.
 
-jaxtyping and beartype check the shapes and types in every signature of the packages below, under pytest only: the
-hook must be set before those packages are first imported, so it stands at the top of this file.
+jaxtyping and beartype check the shapes and types in every signature of the packages below, under
+pytest only: the hook must be set before those packages are first imported, so it stands at the top
+of this file.
 """
 
 import ipaddress
@@ -27,7 +29,8 @@ from headwise.randomness import seed_from, torch_generator  # noqa: E402
 if TYPE_CHECKING:
     from headwise.tasks.translation.translator import Translator
 
-# Tests are small: a second thread costs more in waiting than it gives, most of all on a busy machine.
+# Tests are small: a second thread costs more in waiting than it gives, most of all on a busy
+# machine.
 torch.set_num_threads(1)
 
 
@@ -43,7 +46,8 @@ sys.addaudithook(_stay_here)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A browser is driven by greenlets, after which `ast.parse` can fail in the same process (CPython issue 106905): it comes last."""
+    """A browser is driven by greenlets, after which `ast.parse` can fail in the same process
+    (CPython issue 106905): it comes last."""
     items.sort(key=lambda item: "browser" in item.path.parts)
 
 
@@ -57,7 +61,8 @@ def generator(request: pytest.FixtureRequest) -> torch.Generator:
 def _settled_surroundings(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """Layers of torch draw their first weights from the global seed; messages follow the locale. Both are fixed."""
+    """Layers of torch draw their first weights from the global seed; messages follow the locale.
+    Both are fixed."""
     torch.manual_seed(seed_from(request.node.nodeid))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     yield

@@ -19,7 +19,10 @@ import os, subprocess, sys, time
 from headwise.child_processes import child_command, child_options
 command = child_command("tests.survival.stubborn_child", *sys.argv[1:])
 if sys.argv[2] == "ignores":  # and is not given five minutes
-    begin = "from headwise import child_processes as c; import sys; c.GRACE_SECONDS = 0.1; c.main(sys.argv[1:])"
+    begin = (
+        "import sys; from headwise import child_processes as c; "
+        "c.GRACE_SECONDS = 0.1; c.main(sys.argv[1:])"
+    )
     command = [command[0], "-c", begin, *command[4:]]
 child = subprocess.Popen(command, **child_options())
 if sys.argv[2] == "beside a fork" and os.fork() == 0:
@@ -87,7 +90,8 @@ def test_nobody_else_starts_python() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("way", ["obeys", "ignores", "beside a fork"])
 def test_a_child_ends_with_a_parent_that_is_killed(way: str, tmp_path: Path) -> None:
-    """SIGTERM first, so that training saves; by force if it does not listen; a forked copy of the parent is not the parent."""
+    """SIGTERM first, so that training saves; by force if it does not listen; a forked copy of the
+    parent is not the parent."""
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(tmp_path / "heard"), way],
         stdout=subprocess.PIPE,

@@ -22,7 +22,8 @@ def test_every_name_it_offers_is_there() -> None:
         assert getattr(headwise, name) is not None
     with pytest.raises(
         AttributeError,
-        match="has no attribute 'Translater'; it offers Labeller, LanguageModel, Recipe, Translation, Translator",
+        match="has no attribute 'Translater'; it offers Labeller, LanguageModel, Recipe, "
+        "Translation, Translator",
     ):
         headwise.Translater  # noqa: B018
 

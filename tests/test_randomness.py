@@ -27,7 +27,10 @@ def test_a_number_and_its_word_are_different_keys() -> None:
 
 
 def test_the_stream_does_not_depend_on_the_process_or_on_global_seeds() -> None:
-    code = "from headwise.randomness import numpy_generator; print(numpy_generator(7, 'order').integers(2**31, size=5).tolist())"
+    code = (
+        "from headwise.randomness import numpy_generator; print(numpy_generator(7, "
+        "'order').integers(2**31, size=5).tolist())"
+    )
     elsewhere = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout

@@ -1,4 +1,5 @@
-"""Weights on disk: bit-equal after a round trip, tied ones stored once, and nothing is loaded that does not fit."""
+"""Weights on disk: bit-equal after a round trip, tied ones stored once, and nothing is loaded that
+does not fit."""
 
 import json
 import os
@@ -17,7 +18,8 @@ from headwise.weights import load_weights, read_tensors, save_weights, weights_o
 
 
 class Tied(nn.Module):
-    """One matrix under two names, a part that is not contiguous, a buffer that is saved and one that is not."""
+    """One matrix under two names, a part that is not contiguous, a buffer that is saved and one
+    that is not."""
 
     def __init__(self, key: int = 0, width: int = 3) -> None:
         super().__init__()

@@ -1,7 +1,8 @@
 """Corpora as people really send them, and worse: pairs of files that are wrong each in its own way.
 
-A case gives the bytes of both sides and what must come of it: how many pairs are kept, or part of the message. Its argument
-says how huge the huge ones are: 10⁴ blank lines and bombs of 16 MB for 4, 10⁶ and 512 MB for 6.
+A case gives the bytes of both sides and what must come of it: how many pairs are kept, or part of
+the message. Its argument says how huge the huge ones are: 10⁴ blank lines and bombs of 16 MB for 4,
+10⁶ and 512 MB for 6.
 """
 
 import gzip

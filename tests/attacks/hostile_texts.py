@@ -1,4 +1,5 @@
-"""Lines that programs stumble over, drawn at random: controls, directions, joiners, marks of our own, bytes that are no text."""
+"""Lines that programs stumble over, drawn at random: controls, directions, joiners, marks of our
+own, bytes that are no text."""
 
 import random
 from collections.abc import Callable
@@ -118,7 +119,8 @@ def draw_line(draw: random.Random, *, longest: int) -> str:
 
 
 def draw_file(draw: random.Random, *, lines: int, longest: int) -> bytes:
-    """Lines that may hold anything, bytes that are no UTF-8 included; the last one may be cut off."""
+    """Lines that may hold anything, bytes that are no UTF-8 included; the last one may be cut
+    off."""
     made = []
     for _ in range(lines):
         line = draw_line(draw, longest=longest).encode()

@@ -91,7 +91,8 @@ def deep_header(path: Path) -> None:
 
 
 def many_tensors(path: Path, num_bytes: int = 15 * MIB) -> None:
-    """As many tensors of nothing as the header holds; with the size that may be, hundreds of bytes of memory for each."""
+    """As many tensors of nothing as the header holds; with the size that may be, hundreds of bytes
+    of memory for each."""
     pieces = b",".join(
         b'"%x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}' % n for n in range(num_bytes // 56)
     )

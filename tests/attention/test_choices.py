@@ -64,7 +64,8 @@ def test_windows_over_the_source_stand_in_cross_attention_only(role: Any) -> Non
     settings = check_settings(Full, {"window": {"kind": "local_m"}})
     with pytest.raises(
         SettingsError,
-        match=rf"model.{role}.attention, but its window.kind=local_m .*decoder.cross_attention instead",
+        match=rf"model.{role}.attention, but its window.kind=local_m .*decoder.cross_attention "
+        r"instead",
     ):
         build_attention(settings, dim=6, num_heads=2, dropout_rate=0.0, role=role)
 

@@ -1,4 +1,5 @@
-"""Peers that compute what our kernels compute give the same numbers: nothing was lost where their projections were taken out."""
+"""Peers that compute what our kernels compute give the same numbers: nothing was lost where their
+projections were taken out."""
 
 import importlib
 from pathlib import Path

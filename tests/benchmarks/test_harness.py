@@ -14,7 +14,8 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 @pytest.fixture(autouse=True)
 def _as_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Benchmarks are run as scripts: their own folder is where they look first. The number of threads stays as it is."""
+    """Benchmarks are run as scripts: their own folder is where they look first. The number of
+    threads stays as it is."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
 
@@ -38,7 +39,8 @@ def test_rates_ratios_and_floors(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Twice the work in the same time is twice the rate; the clock is ours, since a busy machine oversleeps."""
+    """Twice the work in the same time is twice the rate; the clock is ours, since a busy machine
+    oversleeps."""
     order, clock = [], [0.0]
     monkeypatch.setattr(harness, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     monkeypatch.setattr(harness.CpuWatch, "foreign_share", lambda self: 0.0)
@@ -102,7 +104,8 @@ def test_quiet_rounds_decide_the_ratio(harness: ModuleType) -> None:
 
 
 def test_own_work_is_not_foreign(harness: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In two seconds four cores had 5 s of work, 3 of them ours: others used 2 of the 8 there were."""
+    """In two seconds four cores had 5 s of work, 3 of them ours: others used 2 of the 8 there
+    were."""
     machine, own, clock = iter([(100.0, 4), (105.0, 4)]), iter([7.0, 10.0]), iter([50.0, 52.0])
     monkeypatch.setattr(harness, "_machine_seconds", lambda: next(machine))
     monkeypatch.setattr(harness, "_own_seconds", lambda: next(own))
@@ -130,7 +133,8 @@ def test_bucketed_batches_hold_every_pair_once_within_the_budget() -> None:
 
 @pytest.mark.parametrize("size", ["small", "base"])
 def test_operations_are_counted_as_the_weights_say(size: str) -> None:
-    """Every matrix of our model multiplies each token once, forward, and costs twice that backward."""
+    """Every matrix of our model multiplies each token once, forward, and costs twice that
+    backward."""
     sizes = importlib.import_module("sizes")
     chosen = sizes.SIZES[size]
     with torch.device("meta"):

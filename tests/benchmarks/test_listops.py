@@ -1,4 +1,5 @@
-"""Values by an independent evaluator that reads the tokens; shape of the trees; the rules of Long Range Arena."""
+"""Values by an independent evaluator that reads the tokens; shape of the trees; the rules of Long
+Range Arena."""
 
 from pathlib import Path
 
@@ -93,7 +94,8 @@ def test_the_same_key_gives_the_same_expressions(sample: ListOps, tmp_path: Path
 
 
 def test_short_ones_are_as_a_recursive_generator_makes_them() -> None:
-    """Mean length and share of each value among trees of 3 to 40 tokens, against the rules written as a recursion."""
+    """Mean length and share of each value among trees of 3 to 40 tokens, against the rules written
+    as a recursion."""
     generator = np.random.default_rng(3)
 
     def grow(depth: int) -> list[int]:

@@ -1,4 +1,5 @@
-"""Padding changes nothing, the mean is over real tokens, gradients are finite, and it finds the token that matters."""
+"""Padding changes nothing, the mean is over real tokens, gradients are finite, and it finds the
+token that matters."""
 
 import pytest
 import torch

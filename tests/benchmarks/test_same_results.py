@@ -1,4 +1,5 @@
-"""The comparison of two versions notices a changed weight and a changed tokenizer, and nothing else."""
+"""The comparison of two versions notices a changed weight and a changed tokenizer, and nothing
+else."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Trends that a wrong implementation misses have bars: what holds them, and at small size whether ALiBi and sinusoids keep to theirs."""
+"""Trends that a wrong implementation misses have bars: what holds them, and at small size whether
+ALiBi and sinusoids keep to theirs."""
 
 import importlib
 from collections.abc import Callable

@@ -41,7 +41,7 @@ x, weight = (torch.randn(7, 3, requires_grad=True), torch.randn(5, 3, requires_g
 arguments = (x, weight, torch.randn(5), torch.tensor([1], dtype=torch.int32))
 compiled = torch.compile(part, backend="aot_eager", fullgraph=True)
 torch.testing.assert_close(compiled(*arguments), part(*arguments))
-gradients = [torch.autograd.grad(function(*arguments), (x, weight)) for function in (compiled, part)]
+gradients = [torch.autograd.grad(one(*arguments), (x, weight)) for one in (compiled, part)]
 torch.testing.assert_close(*gradients)
 """
 

@@ -1,8 +1,9 @@
-"""The page in a real browser: Debian's chromium, driven by Playwright, against a real server with a tiny model.
+"""The page in a real browser: Debian's chromium, driven by Playwright, against a real server with a
+tiny model.
 
-Without a chromium these tests are skipped with a word on what to install; where HEADWISE_BROWSER is set (in CI) its
-absence is a failure. Every page opened through `visit` is watched: no error on its console, no request that fails
-or goes elsewhere.
+Without a chromium these tests are skipped with a word on what to install; where HEADWISE_BROWSER is
+set (in CI) its absence is a failure. Every page opened through `visit` is watched: no error on its
+console, no request that fails or goes elsewhere.
 """
 
 import os
@@ -80,7 +81,8 @@ def browser() -> Iterator[Browser]:
     path = find_chromium()
     if path is None and os.environ.get("HEADWISE_BROWSER"):
         pytest.fail(
-            "HEADWISE_BROWSER is set, but there is no chromium: apt-get install chromium fonts-noto-cjk"
+            "HEADWISE_BROWSER is set, but there is no chromium: apt-get install chromium "
+            "fonts-noto-cjk"
         )
     if path is None:
         pytest.skip("the page is tested in a real browser: apt-get install chromium fonts-noto-cjk")
@@ -120,7 +122,8 @@ class Watched:
         self.settle()
 
     def settle(self) -> None:
-        # The page's policy forbids what Playwright would evaluate to wait for a function: selectors only.
+        # The page's policy forbids what Playwright would evaluate to wait for a function: selectors
+        # only.
         self.page.wait_for_timeout(40)
         self.page.wait_for_selector("html:not([data-asking]) main :is(h1, [role=alert])")
 

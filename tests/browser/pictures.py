@@ -1,9 +1,10 @@
-"""Makes the pictures of the page that the guide shows, in both languages, by the browser and server of its tests.
+"""Makes the pictures of the page that the guide shows, in both languages, by the browser and server
+of its tests.
 
     python -m tests.browser.pictures runs/demo docs/pictures
 
-needs the run of a finished demo (en → de) in a directory of its own. Each is a PNG of few colours, `explorer-NAME.png` for the English guide and `explorer-NAME.zh.png`
-for the Chinese one.
+needs the run of a finished demo (en → de) in a directory of its own. Each is a PNG of few colours,
+`explorer-NAME.png` for the English guide and `explorer-NAME.zh.png` for the Chinese one.
 """
 
 import io

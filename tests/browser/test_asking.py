@@ -1,4 +1,5 @@
-"""How the page asks: once for the same question, never showing that it changed its mind, with a key where one is wanted."""
+"""How the page asks: once for the same question, never showing that it changed its mind, with a key
+where one is wanted."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""A server without a model trains one and opens it; a server that is stopped at work is explained in the reader's language."""
+"""A server without a model trains one and opens it; a server that is stopped at work is explained
+in the reader's language."""
 
 import sys
 import threading
@@ -83,7 +84,8 @@ def test_a_server_that_is_stopped_at_work_is_explained(
         assert begun.wait(20)
         running.server.force_exit = running.server.should_exit = True
         over.set()
-        # Cut off, or told 500 by a server that ends its tasks: both are explained, and both say what to do.
+        # Cut off, or told 500 by a server that ends its tasks: both are explained, and both say
+        # what to do.
         expect(watched.page.locator(".problem")).to_contain_text("请用 `headwise explore` 重新启动")
     finally:
         over.set()

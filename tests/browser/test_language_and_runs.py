@@ -1,4 +1,5 @@
-"""Language models, word vectors and runs on the page: numbers of the server, a run that grows while one looks, no empty shells."""
+"""Language models, word vectors and runs on the page: numbers of the server, a run that grows while
+one looks, no empty shells."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""The page in a file, opened from a disk: it counts layers and heads as the live page and the pictures do."""
+"""The page in a file, opened from a disk: it counts layers and heads as the live page and the
+pictures do."""
 
 from pathlib import Path
 

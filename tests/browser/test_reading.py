@@ -1,4 +1,5 @@
-"""A language model that attends, on the page: all its heads, with the server's numbers, and nothing that only translators have."""
+"""A language model that attends, on the page: all its heads, with the server's numbers, and nothing
+that only translators have."""
 
 import base64
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""A translator without self-attention on the page: what it has is shown, what it lacks is not offered, and nothing is a dead end."""
+"""A translator without self-attention on the page: what it has is shown, what it lacks is not
+offered, and nothing is a dead end."""
 
 from collections.abc import Iterator
 from pathlib import Path

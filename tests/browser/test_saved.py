@@ -1,4 +1,5 @@
-"""What can be taken away from the page: every figure in four formats, and its request as a terminal and a program send it."""
+"""What can be taken away from the page: every figure in four formats, and its request as a terminal
+and a program send it."""
 
 import csv
 import io

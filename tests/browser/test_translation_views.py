@@ -1,4 +1,5 @@
-"""The views of a translation: numbers on screen are the server's, keys suffice, links bring back the state, text stays text."""
+"""The views of a translation: numbers on screen are the server's, keys suffice, links bring back
+the state, text stays text."""
 
 import json
 import re
@@ -143,7 +144,8 @@ def test_steps_and_tree_tell_the_servers_numbers(visit: Visit, address: str) -> 
 def test_a_link_brings_back_the_state(visit: Visit) -> None:
     watched = visit()
     watched.show(
-        f"align?text={quote('I am here.')}&kind=encoder_self&head=1&level=piece&marks=show&word=query-2"
+        f"align?text={quote('I am here.')}&kind=encoder_self&head=1"
+        "&level=piece&marks=show&word=query-2"
     )
     page = watched.page
     assert page.locator("textarea").input_value() == "I am here."

@@ -1,4 +1,5 @@
-"""Every view of the menu, in both languages and themes, wide and narrow: quiet console, accessible, inside its width."""
+"""Every view of the menu, in both languages and themes, wide and narrow: quiet console, accessible,
+inside its width."""
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe

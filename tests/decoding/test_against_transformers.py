@@ -57,8 +57,9 @@ def model():
     generator = torch_generator(1, "marian")
     config = transformers.MarianConfig(
         vocab_size=VOCAB, d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
-        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_position_embeddings=64, pad_token_id=0,
-        eos_token_id=2, decoder_start_token_id=0, forced_eos_token_id=None, bos_token_id=1,
+        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32,
+        max_position_embeddings=64, pad_token_id=0, eos_token_id=2, decoder_start_token_id=0,
+        forced_eos_token_id=None, bos_token_id=1,
     )  # fmt: skip
     model = transformers.MarianMTModel(config).eval()
     with torch.no_grad():
@@ -88,8 +89,8 @@ def generate(model, sources, **options) -> tuple[list[tuple[int, ...]], list[flo
     in 211 sentences flips."""
     ids, mask = pad_sources(sources)
     output = model.generate(
-        input_ids=ids, attention_mask=mask, do_sample=False, use_cache=False, max_new_tokens=MAX_NEW, return_dict_in_generate=True,
-        output_scores=True, **options,
+        input_ids=ids, attention_mask=mask, do_sample=False, use_cache=False,
+        max_new_tokens=MAX_NEW, return_dict_in_generate=True, output_scores=True, **options,
     )  # fmt: skip
     rows = [row[1:].tolist() for row in output.sequences]
     rows = [tuple(row[: row.index(2)] if 2 in row else row) for row in rows]
@@ -147,8 +148,8 @@ def test_beam(model, random_sources, size, num_best, stop, alpha, at_limit):
 
 def test_beam_with_constraints(model, random_sources):
     expected, _ = generate(
-        model, random_sources, num_beams=4, no_repeat_ngram_size=2, min_new_tokens=3, bad_words_ids=[[7], [9, 11]],
-        forced_eos_token_id=None,
+        model, random_sources, num_beams=4, no_repeat_ngram_size=2, min_new_tokens=3,
+        bad_words_ids=[[7], [9, 11]], forced_eos_token_id=None,
     )  # fmt: skip
     settings = BeamSettings(
         size=4, max_length=MAX_NEW, no_repeat_ngrams=2, min_length=3, forbidden=("a", "b")

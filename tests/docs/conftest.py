@@ -1,4 +1,5 @@
-"""The directory in which the documentation's code runs: a small corpus, a recipe, and a model trained for a moment."""
+"""The directory in which the documentation's code runs: a small corpus, a recipe, and a model
+trained for a moment."""
 
 import shutil
 from pathlib import Path
@@ -17,7 +18,14 @@ model:
   encoder: {layers: 2, heads: 2}
   decoder: {layers: 2, heads: 2}
   feed_forward: {kind: relu, hidden: 32}
-training: {steps: 6, batch_tokens: 256, checkpoint_every: 3, validate_every: 3, device: cpu, compile: "off", precision: fp32}
+training:
+  steps: 6
+  batch_tokens: 256
+  checkpoint_every: 3
+  validate_every: 3
+  device: cpu
+  compile: "off"
+  precision: fp32
 decoding: {kind: beam, size: 2, max_length: 24}
 """
 

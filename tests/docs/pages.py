@@ -2,9 +2,11 @@
 
 What the tests make of a fenced block:
 
-    python         run; all python blocks of a page run in order in one namespace, in a directory with a small trained model
+    python         run; all python blocks of a page run in order in one namespace, in a directory
+                   with a small trained model
     text           directly after a python block: what that block prints, compared letter by letter
-    bash, console  every `headwise …` line must parse, its recipe and overrides must be valid; every `make …` target must exist
+    bash, console  every `headwise …` line must parse, its recipe and overrides must be valid;
+                   every `make …` target must exist
     yaml           a block that begins with `task:` is a whole recipe and must be valid
     not run        `<!-- not run: reason -->` on the line before a fence leaves that block alone
 """
@@ -53,7 +55,8 @@ class Page:
         return _LINK.findall("\n".join(line for _, line in self.prose))
 
     def commands(self) -> Iterator[tuple[int, list[str]]]:
-        """The commands of all shell blocks, split as a shell would; pipes and redirections end a command."""
+        """The commands of all shell blocks, split as a shell would; pipes and redirections end a
+        command."""
         for block in self.blocks:
             if block.language in ("bash", "console") and block.is_run:
                 yield from _commands(block)

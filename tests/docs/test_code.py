@@ -1,4 +1,5 @@
-"""Documentation that runs: what a page tells its reader to type is typed here, and what it shows is what comes out."""
+"""Documentation that runs: what a page tells its reader to type is typed here, and what it shows is
+what comes out."""
 
 import argparse
 import contextlib

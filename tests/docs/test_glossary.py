@@ -1,7 +1,8 @@
-"""One term for each thing: the words that the glossary rejects occur neither in the documentation nor in the source.
+"""One term for each thing: the words that the glossary rejects occur neither in the documentation
+nor in the source.
 
-`docs/glossary.md` lists them in the last column of its tables, in code quotes. Words are matched whole
-(`filling`, not `fulfilling`) and in any case; Chinese words wherever they stand.
+`docs/glossary.md` lists them in the last column of its tables, in code quotes. Words are matched
+whole (`filling`, not `fulfilling`) and in any case; Chinese words wherever they stand.
 """
 
 import re

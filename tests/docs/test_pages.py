@@ -1,4 +1,5 @@
-"""What holds the pages together: links, the two languages, names that exist, and nothing of the writer's machine."""
+"""What holds the pages together: links, the two languages, names that exist, and nothing of the
+writer's machine."""
 
 import ast
 import re
@@ -99,7 +100,8 @@ def test_the_map_of_the_code_is_the_tree(language: str) -> None:
 
 @pytest.mark.parametrize("page", all_pages(), ids=_names)
 def test_source_files_that_a_page_names_exist(page: Page) -> None:
-    """A path in code quotes such as `decoding/search/beam.py` is one of the package, the tests or the tree."""
+    """A path in code quotes such as `decoding/search/beam.py` is one of the package, the tests or
+    the tree."""
     roots = (ROOT / "src" / "headwise", ROOT / "tests", ROOT)
     named = {
         name

@@ -1,4 +1,5 @@
-"""Pictures in the guides: they are there, small, and show the page in the language of their chapter."""
+"""Pictures in the guides: they are there, small, and show the page in the language of their
+chapter."""
 
 import re
 from pathlib import Path

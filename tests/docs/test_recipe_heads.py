@@ -1,4 +1,5 @@
-"""The head of a recipe runs as written: its commands are real, and they fetch every corpus that the recipe reads."""
+"""The head of a recipe runs as written: its commands are real, and they fetch every corpus that the
+recipe reads."""
 
 import re
 import shlex
@@ -16,7 +17,8 @@ RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 
 
 def commands_of(text: str) -> list[list[str]]:
-    """Lines of the head that begin with headwise, joined where they go on, without what is said beside them."""
+    """Lines of the head that begin with headwise, joined where they go on, without what is said
+    beside them."""
     head = "\n".join(line[1:].strip() for line in text.splitlines() if line.startswith("#"))
     lines = [
         line for line in head.replace("\\\n", " ").splitlines() if line.startswith("headwise ")

@@ -1,4 +1,5 @@
-"""The tables of the recipe chapter are written by hand; here they are held against the settings themselves."""
+"""The tables of the recipe chapter are written by hand; here they are held against the settings
+themselves."""
 
 import re
 from collections.abc import Iterator
@@ -28,8 +29,8 @@ def _settings_in(annotation: Any) -> list[type[Settings]]:
 
 
 def _fields(kind: type[pydantic.BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key of a recipe with each of its defaults; the keys of a corpus are named as they stand in a corpus, and those of
-    attention once for the three places where it stands."""
+    """Every key of a recipe with each of its defaults; the keys of a corpus are named as they stand
+    in a corpus, and those of attention once for the three places where it stands."""
     for name, field in kind.model_fields.items():
         path = f"{prefix}{name}"
         if not isinstance(field.default, Settings) and not (field.is_required() and name == "data"):

@@ -10,7 +10,8 @@ from tests.docs.pages import GUIDE, ROOT
 
 SOURCE = ROOT / "src" / "headwise"
 
-# Page, the command where it begins (main.py names commands as text), and the most files it may have.
+# Page, the command where it begins (main.py names commands as text), and the most files it may
+# have.
 WALKS = [
     ("26-how-a-translation-is-made", "cli/translate.py", 15),
     ("28-how-a-training-step-is-made", "cli/train.py", 25),

@@ -1,7 +1,9 @@
-"""Copy, reverse, sort: tasks a Transformer must learn to perfection, with fresh examples at every step.
+"""Copy, reverse, sort: tasks a Transformer must learn to perfection, with fresh examples at every
+step.
 
-There is no training set to memorise: what is right on new sentences was understood. The loop is plain torch on purpose,
-so that a failure here is a failure of the model and not of the training package.
+There is no training set to memorise: what is right on new sentences was understood. The loop is
+plain torch on purpose, so that a failure here is a failure of the model and not of the training
+package.
 """
 
 from collections.abc import Callable
@@ -66,7 +68,8 @@ def train(
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = 4e-3 * min((step + 1) / 50, 1 - step / steps)
-        # A packed row is one wide table of attention; fewer sentences make it as cheap as the padded batch.
+        # A packed row is one wide table of attention; fewer sentences make it as cheap as the
+        # padded batch.
         sources = draw(24 if packed else 64, max_length, generator)
         pairs = [([*words, EOS], [BOS, *task(words)]) for words in sources]
         answers = [[*task(words), EOS] for words in sources]

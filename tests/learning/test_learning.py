@@ -1,4 +1,5 @@
-"""Small Transformers learn copy, reverse and sort to near perfection; each task on another build, so that all parts learn."""
+"""Small Transformers learn copy, reverse and sort to near perfection; each task on another build,
+so that all parts learn."""
 
 import secrets
 

@@ -1,4 +1,5 @@
-"""Reversing strings: what cannot be guessed must be looked up, or pass through one vector. Attention learns it, one vector does not keep up."""
+"""Reversing strings: what cannot be guessed must be looked up, or pass through one vector.
+Attention learns it, one vector does not keep up."""
 
 import pytest
 import torch
@@ -43,7 +44,8 @@ def make(attention: dict, *, dim: int, cell: str) -> TranslationModel:
 
 
 def reversed_share(model: TranslationModel, *, length: int, steps: int, rate: float) -> float:
-    """Train on fresh strings at every step; the share of new strings reversed without a fault, writing freely."""
+    """Train on fresh strings at every step; the share of new strings reversed without a fault,
+    writing freely."""
     generator = torch_generator("reversing", "strings", length)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98))
     model.train()

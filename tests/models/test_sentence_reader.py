@@ -1,5 +1,5 @@
-"""The recurrent encoder: torch's layers on one sentence, sentences of packed rows apart, and what only
-both sides together tell."""
+"""The recurrent encoder: torch's layers on one sentence, sentences of packed rows apart, and what
+only both sides together tell."""
 
 from typing import Any
 

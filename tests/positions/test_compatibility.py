@@ -32,7 +32,8 @@ def test_what_fits_is_built_and_the_rest_refused(kernel: str) -> None:
             continue
         with pytest.raises(
             UsageError,
-            match=f"position.kind={position} (adds|marks) .* attention.kind={kernel} cannot take; use",
+            match=f"position.kind={position} (adds|marks) .* attention.kind={kernel} cannot take; "
+            "use",
         ):
             build(kernel, position)
 

@@ -15,6 +15,9 @@ def test_is_a_look_up() -> None:
 
 def test_longer_sequences_are_refused() -> None:
     positions = LearnedPositions(5, max_length=7)
-    message = "a sequence of 8 positions, but only 7 were learned; shorten the text, train with a larger position.max_length"
+    message = (
+        "a sequence of 8 positions, but only 7 were learned; shorten the text, train with a "
+        "larger position.max_length"
+    )
     with pytest.raises(UsageError, match=message):
         positions(torch.tensor([[0]]), length=8)

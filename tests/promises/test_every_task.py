@@ -1,7 +1,7 @@
 """What a run promises, asked of every task in the table: a new task keeps these or does not land.
 
-Word vectors and n-grams are counted in one pass: they have no checkpoints, and several processes are
-refused with the reason. docs/promises.md shows the same table.
+Word vectors and n-grams are counted in one pass: they have no checkpoints, and several processes
+are refused with the reason. docs/promises.md shows the same table.
 """
 
 import hashlib

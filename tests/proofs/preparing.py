@@ -2,8 +2,8 @@
 
     python preparing.py DIRECTORY COUNT [keep]
 
-Prints the high-water mark of resident memory after the first block of pairs and at the end. With `keep` every pair is kept:
-the leak that the proof must be able to see.
+Prints the high-water mark of resident memory after the first block of pairs and at the end. With
+`keep` every pair is kept: the leak that the proof must be able to see.
 """
 
 import sys

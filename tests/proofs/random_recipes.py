@@ -1,10 +1,13 @@
-"""Recipes drawn at random from the published JSON Schema: whatever key a recipe may have is drawn, a new one as well.
+"""Recipes drawn at random from the published JSON Schema: whatever key a recipe may have is drawn,
+a new one as well.
 
-    number → task → `headwise schema TASK` → a value for each part: a kind of each choice, a number inside its bounds …
+    number → task → `headwise schema TASK` → a value for each part:
+                                             a kind of each choice, a number inside its bounds …
 
-Sizes are small, so that a model of each recipe is trained and used in a fraction of a second; bounds themselves are drawn
-often. `KNOWN` holds the values of keys that mean something outside the recipe: files, languages, names of metrics.
-A part whose default is large is always drawn. The same number gives the same recipe.
+Sizes are small, so that a model of each recipe is trained and used in a fraction of a second;
+bounds themselves are drawn often. `KNOWN` holds the values of keys that mean something outside the
+recipe: files, languages, names of metrics. A part whose default is large is always drawn. The same
+number gives the same recipe.
 """
 
 import contextlib
@@ -28,7 +31,8 @@ Schema = Mapping[str, Any]
 LARGE = 16
 """A default beyond it costs time, so its key is never left out; nor is a section of the recipe."""
 SHARE, CHOICE_SHARE = 0.3, 0.6
-"""Of the keys that may be left out and are not; of those with several kinds more, because most of the code is behind them."""
+"""Of the keys that may be left out and are not; of those with several kinds more, because most of
+the code is behind them."""
 DRAWS = 6
 FIRST = ("task", "data", "model")
 """Sections that the others are drawn to fit."""
@@ -129,7 +133,8 @@ def known_values(files: Files, task: str) -> dict[str, tuple[Any, ...]]:
 
 
 def draw_recipe(number: int, files: Files) -> dict[str, Any]:
-    """Section by section; of some draws of each the first that goes with the sections before it, so that many can be trained."""
+    """Section by section; of some draws of each the first that goes with the sections before it, so
+    that many can be trained."""
     generator = numpy_generator("random recipes", number)
     shares = np.array([WEIGHTS.get(task, 1) for task in task_words()], dtype=float)
     task = task_words()[int(generator.choice(len(task_words()), p=shares / shares.sum()))]

@@ -1,7 +1,9 @@
-"""What a user does with a recipe, in this process: train it, look at the model, ask it, and read every answer.
+"""What a user does with a recipe, in this process: train it, look at the model, ask it, and read
+every answer.
 
-A recipe is refused with a sentence of ours before anything is learnt (status 2 or 3), or every command about it ends with
-status 0 and with JSON that holds no NaN. Anything else is returned as a fault, in words that name the command.
+A recipe is refused with a sentence of ours before anything is learnt (status 2 or 3), or every
+command about it ends with status 0 and with JSON that holds no NaN. Anything else is returned as a
+fault, in words that name the command.
 """
 
 import contextlib
@@ -112,7 +114,8 @@ def questions(task: str, recipe: dict[str, Any], model: Path, files: Files) -> l
             asked = ["translate", *use, "--text", text, "--text", "xyzzy 茶"]
             attends = recipe["model"].get("attention", {}).get("kind") != "none"
             maps = ["--attention", str(model.parent / "maps.json")] if attends else []
-            # The recipe's own search, and one that no phrase or length of the recipe stands in the way of.
+            # The recipe's own search, and one that no phrase or length of the recipe stands in the
+            # way of.
             plain = [
                 "kind=beam",
                 "size=2",

@@ -2,8 +2,8 @@
 
     python streaming.py BUNDLE COUNT WINDOW [keep]
 
-Prints the high-water mark of resident memory after the first window and at the end. With `keep` every translation is kept:
-the leak that the proof must be able to see.
+Prints the high-water mark of resident memory after the first window and at the end. With `keep`
+every translation is kept: the leak that the proof must be able to see.
 """
 
 import resource
@@ -28,8 +28,8 @@ def sentences(count: int) -> Iterator[str]:
 
 
 def high_water() -> int:
-    """The largest resident memory of this program. `getrusage` would not do on Linux: its mark is inherited from the process
-    that started this one, so a large test runner hides a small leak."""
+    """The largest resident memory of this program. `getrusage` would not do on Linux: its mark is
+    inherited from the process that started this one, so a large test runner hides a small leak."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(

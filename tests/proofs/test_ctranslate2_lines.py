@@ -1,4 +1,5 @@
-"""A thousand lines through the code of an exported README, many of which run away: our text, every time."""
+"""A thousand lines through the code of an exported README, many of which run away: our text, every
+time."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,8 @@ LIMIT = "max_length={factor: 2.0, extra: 20, limit: 512}"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Learned a little: it ends some sentences of its language, and those of other languages seldom."""
+    """Learned a little: it ends some sentences of its language, and those of other languages
+    seldom."""
     directory = tmp_path_factory.mktemp("lines") / "run"
     train_tiny(
         directory,

@@ -1,8 +1,9 @@
-"""Preparing needs the memory of a sample and a few blocks, however large the corpus, and 8 bytes a pair for duplicates.
+"""Preparing needs the memory of a sample and a few blocks, however large the corpus, and 8 bytes a
+pair for duplicates.
 
-Each preparation runs in a process of its own (preparing.py), because a high-water mark never falls; it is read after the first
-block and at the end. The measure is shown to
-see a leak: with every pair kept, the bound is broken. `benchmarks/bench_data.py --pairs 100_000_000` is the same at full size.
+Each preparation runs in a process of its own (preparing.py), because a high-water mark never falls;
+it is read after the first block and at the end. The measure is shown to see a leak: with every pair
+kept, the bound is broken. `benchmarks/bench_data.py --pairs 100_000_000` is the same at full size.
 """
 
 import os

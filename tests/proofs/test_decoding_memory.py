@@ -1,7 +1,7 @@
 """Decoding needs the memory of one window, however long the file: 8 N sentences take what N take.
 
-Each stream runs in a process of its own (streaming.py), because a high-water mark never falls. The measure is shown to see
-a leak: with every translation kept, the same comparison fails.
+Each stream runs in a process of its own (streaming.py), because a high-water mark never falls. The
+measure is shown to see a leak: with every translation kept, the same comparison fails.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""torchrun itself: two processes on one machine, and two "machines" that are network namespaces joined by a cable."""
+"""torchrun itself: two processes on one machine, and two "machines" that are network namespaces
+joined by a cable."""
 
 import json
 import os
@@ -159,7 +160,8 @@ def ip(*words: str) -> None:
 
 @pytest.fixture
 def machines() -> Iterator[tuple[tuple[str, str], ...]]:
-    """(name, address) of two namespaces joined by a pair of virtual network cards; skipped where the system forbids them."""
+    """(name, address) of two namespaces joined by a pair of virtual network cards; skipped where
+    the system forbids them."""
     if shutil.which("ip") is None:
         pytest.skip("the command `ip` (iproute2) is not installed")
     names = tuple(f"headwise-{os.getpid()}-{number}" for number in (1, 2))
@@ -192,7 +194,8 @@ def start_machines(machines: Any, run: Path, *changes: str) -> list[subprocess.P
             "--rdzv-backend=c10d",
             "--rdzv-id=test",
             f"--rdzv-endpoint={machines[0][1]}:29400",
-            f"--rdzv-conf=is_host={str(number == 0).lower()}",  # found by the machine's name, which a namespace has not
+            # found by the machine's name, which a namespace has not
+            f"--rdzv-conf=is_host={str(number == 0).lower()}",
             f"--local-addr={address}",
             *TRAIN,
             str(run),

@@ -1,4 +1,5 @@
-"""R13: recipes drawn from the published schema. Each is refused with a sentence of ours, or trained, saved, loaded and used."""
+"""R13: recipes drawn from the published schema. Each is refused with a sentence of ours, or
+trained, saved, loaded and used."""
 
 import os
 from collections.abc import Callable
@@ -51,7 +52,8 @@ def test_many(part: int, tmp_path: Path, record_property: Callable[[str, object]
 
 
 def test_every_kind_of_every_choice_is_drawn(tmp_path: Path) -> None:
-    """A generator that never draws a kind proves nothing of it; a kind added to the schema is expected here at once."""
+    """A generator that never draws a kind proves nothing of it; a kind added to the schema is
+    expected here at once."""
     files = write_files(tmp_path)
     expected = {
         definition["properties"]["kind"]["const"]

@@ -1,8 +1,10 @@
-"""The same Transformer as other people wrote it: transformers' Marian (norm after) and Pegasus (norm before).
+"""The same Transformer as other people wrote it: transformers' Marian (norm after) and Pegasus
+(norm before).
 
-Both scale embeddings by √dim, put all sines before all cosines, share the output matrix with the target's embedding and
-add a bias to the logits; they differ in the place of the norm. `copy_marian` makes our model with a peer's weights;
-`pair_weights` says which of our parameters stand for which of theirs, for gradients too.
+Both scale embeddings by √dim, put all sines before all cosines, share the output matrix with the
+target's embedding and add a bias to the logits; they differ in the place of the norm. `copy_marian`
+makes our model with a peer's weights; `pair_weights` says which of our parameters stand for which
+of theirs, for gradients too.
 """
 
 import torch
@@ -37,7 +39,8 @@ SIZES = {
 def make_peer(
     key: str, *, norm: str = "after", activation: str = "relu", tied: str = "all", **sizes: int
 ) -> Peer:
-    """A small peer whose weights, norms and biases are all random, so that nothing agrees by being zero or one."""
+    """A small peer whose weights, norms and biases are all random, so that nothing agrees by being
+    zero or one."""
     size = SIZES | sizes
     config = (MarianConfig if norm == "after" else PegasusConfig)(
         vocab_size=size["vocab"],
@@ -125,7 +128,8 @@ def copy_marian(peer: Peer, *, attention: str = "fused") -> EncoderDecoder:
 
 
 def pair_weights(model: EncoderDecoder, peer: Peer) -> list[tuple[nn.Parameter, list[Tensor]]]:
-    """Each of our parameters (the output bias apart) with the ones of the peer that stand below each other in it."""
+    """Each of our parameters (the output bias apart) with the ones of the peer that stand below
+    each other in it."""
     pairs: list[tuple[nn.Parameter, list[Tensor]]] = [
         (model.source_embedding.table.weight, [peer.model.encoder.embed_tokens.weight]),
         (model.target_embedding.table.weight, [peer.model.decoder.embed_tokens.weight]),

@@ -1,4 +1,5 @@
-"""Random sentence pairs, and the ways a model may be given them: padded, packed into a row, or one by one."""
+"""Random sentence pairs, and the ways a model may be given them: padded, packed into a row, or one
+by one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ def padded_batch(pairs: Sequence[Pair], *, extra: int = 0) -> Batch:
 
 
 def packed_row(pairs: Sequence[Pair], *, extra: int = 0) -> Batch:
-    """All pairs in one row, told apart by segment numbers, positions restarting; `extra` places of filling at the end."""
+    """All pairs in one row, told apart by segment numbers, positions restarting; `extra` places of
+    filling at the end."""
 
     def lay(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor, Tensor]:
         filling = [PAD] * extra

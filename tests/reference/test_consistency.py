@@ -1,4 +1,5 @@
-"""One model, several ways to run it, one answer: packed = padded = one by one, and step by step = at once."""
+"""One model, several ways to run it, one answer: packed = padded = one by one, and step by step =
+at once."""
 
 import pytest
 import torch

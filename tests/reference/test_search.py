@@ -1,4 +1,5 @@
-"""Translations equal `generate` of transformers with the same weights: our model, our caches, our search, token for token."""
+"""Translations equal `generate` of transformers with the same weights: our model, our caches, our
+search, token for token."""
 
 from functools import cache
 

@@ -1,8 +1,9 @@
-"""A process that opens hostile files in forked children and tells what each cost: `python -m tests.survival.attacked DIR MODEL SIZE`.
+"""A process that opens hostile files in forked children and tells what each cost:
+`python -m tests.survival.attacked DIR MODEL SIZE`.
 
-A child starts with the memory of its parent (torch imported, nothing loaded); what it takes beyond that at its highest is the
-cost of the attack. Prints JSON: for each attack the exit status, the message, the growth in MiB and the seconds of processor time, which other processes do not
-lengthen.
+A child starts with the memory of its parent (torch imported, nothing loaded); what it takes beyond
+that at its highest is the cost of the attack. Prints JSON: for each attack the exit status, the
+message, the growth in MiB and the seconds of processor time, which other processes do not lengthen.
 """
 
 import json
@@ -33,13 +34,15 @@ Case = tuple[str, Callable[[], object]]
 
 
 def memory(name: str) -> int:
-    """VmRSS or VmHWM (its highest) of this process in bytes; getrusage would count the parent before an exec."""
+    """VmRSS or VmHWM (its highest) of this process in bytes; getrusage would count the parent
+    before an exec."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
 
 
 def measure(work: Callable[[], object]) -> dict[str, Any]:
-    """In a child: the status and message of the error that `work` ends with, and the memory and time it took."""
+    """In a child: the status and message of the error that `work` ends with, and the memory and
+    time it took."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

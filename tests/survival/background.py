@@ -1,4 +1,5 @@
-"""Processes that torch takes seconds to import into: the short forms start all of theirs at once and are read when needed."""
+"""Processes that torch takes seconds to import into: the short forms start all of theirs at once
+and are read when needed."""
 
 import json
 import shutil

@@ -19,7 +19,8 @@ LENGTH = ("training.steps=12", "training.checkpoint_every=4", "training.validate
 
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A translator's run with two checkpoints, best weights, data and a bundle; not to be changed."""
+    """A translator's run with two checkpoints, best weights, data and a bundle; not to be
+    changed."""
     directory = tmp_path_factory.mktemp("runs") / "run"
     train_tiny(directory, [*LENGTH, "data.test=null"])
     return directory
@@ -59,7 +60,8 @@ def _run(finished_run: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flushing protects from a power cut, which no test makes: a killed process leaves what it wrote."""
+    """Flushing protects from a power cut, which no test makes: a killed process leaves what it
+    wrote."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 

@@ -12,7 +12,8 @@ ARTEFACTS = ("checkpoints/*", "best/*", "data/tokenizers", "data/train", "data/v
 
 
 def proved_files(run: Path) -> list[Path]:
-    """Every file under a manifest, the manifests included: checkpoints, weights, tokenizers, token stores and the bundle."""
+    """Every file under a manifest, the manifests included: checkpoints, weights, tokenizers, token
+    stores and the bundle."""
     directories = [directory for pattern in ARTEFACTS for directory in sorted(run.glob(pattern))]
     return [
         file for directory in directories for file in sorted(directory.rglob("*")) if file.is_file()
@@ -72,7 +73,8 @@ def link_out(file: Path, generator: np.random.Generator) -> None:
 
 
 def swap_between_steps(file: Path, generator: np.random.Generator) -> None:
-    """The file of the same name from the other checkpoint: whole in itself, and not of this step."""
+    """The file of the same name from the other checkpoint: whole in itself, and not of this
+    step."""
     others = [path for path in file.parents[1].glob(f"*/{file.name}") if path != file]
     shutil.copy(others[0], file)
 

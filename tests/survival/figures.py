@@ -1,4 +1,5 @@
-"""The table of docs/reliability.md, filled in by the tests themselves: what was done how often, and what came of it."""
+"""The table of docs/reliability.md, filled in by the tests themselves: what was done how often, and
+what came of it."""
 
 import platform
 from dataclasses import dataclass
@@ -23,8 +24,9 @@ class Row:
 
 def describe_machine() -> str:
     return (
-        f"headwise {headwise.__version__}, torch {torch.__version__}, Python {platform.python_version()}, "
-        f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} thread(s)"
+        f"headwise {headwise.__version__}, torch {torch.__version__}, Python "
+        f"{platform.python_version()}, {platform.system()} {platform.machine()}, "
+        f"{torch.get_num_threads()} thread(s)"
     )
 
 

@@ -1,4 +1,5 @@
-"""A directory in which modules lie that must never be run: each would leave a file behind that says so."""
+"""A directory in which modules lie that must never be run: each would leave a file behind that says
+so."""
 
 import os
 from pathlib import Path
@@ -14,7 +15,10 @@ NAMES = (
     "sitecustomize",
     "usercustomize",
 )
-MODULE = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nraise SystemExit(f'hostile {__name__}')\n"
+MODULE = (
+    "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nraise "
+    "SystemExit(f'hostile {__name__}')\n"
+)
 
 
 def make_hostile(directory: Path, *, leave_out: tuple[str, ...] = ()) -> Path:

@@ -2,9 +2,9 @@
 
     python -m tests.survival.interrupted DIRECTORY NUM_KILLS KILLS_IN_A_SERIES ROUNDS_OF_SIGNALS
 
-Importing torch takes seconds, a tiny training tenths: so one process imports, never computes, and forks a child for each
-attempt. Saving is slowed down in the children, so that many interruptions fall into it. What a child was doing when it died
-is read from a page of memory it shared.
+Importing torch takes seconds, a tiny training tenths: so one process imports, never computes, and
+forks a child for each attempt. Saving is slowed down in the children, so that many interruptions
+fall into it. What a child was doing when it died is read from a page of memory it shared.
 """
 
 import itertools
@@ -112,13 +112,15 @@ def exit_of(child: int) -> int:
 
 
 def series_variants(num_kills: int, in_a_series: int) -> list[str]:
-    """Every kind of run in a long series, as many as there is time for in a short one; the plain one is always needed."""
+    """Every kind of run in a long series, as many as there is time for in a short one; the plain
+    one is always needed."""
     every = ["plain", "snapshots", "accumulation", "ema", TRANSLATOR]
     return every if num_kills >= MANY else every[: max(1, math.ceil(num_kills / in_a_series))]
 
 
 def interrupt_with_kills(directory: Path, num_kills: int, in_a_series: int) -> dict[str, Any]:
-    """Series of kills, each on its own run, variant after variant; after its kills a series trains to the end."""
+    """Series of kills, each on its own run, variant after variant; after its kills a series trains
+    to the end."""
     chance = random.Random(1)
     phases: Counter[str] = Counter()
     epochs: Counter[int] = Counter()
@@ -141,7 +143,8 @@ def interrupt_with_kills(directory: Path, num_kills: int, in_a_series: int) -> d
                 break
             phase, step = last_words()
             phases[phase] += 1
-            # The last batch of an update is known; with accumulation an epoch passes three times as fast.
+            # The last batch of an update is known; with accumulation an epoch passes three times as
+            # fast.
             batches = step * VARIANTS.get(variant, {}).get("accumulation", 1)
             epochs[batches // ROWS_IN_EPOCH] += variant != TRANSLATOR
         child = fork(lambda: train_once(path, variant))  # noqa: B023
@@ -150,7 +153,8 @@ def interrupt_with_kills(directory: Path, num_kills: int, in_a_series: int) -> d
 
 
 def wait_while_busy(reached: Callable[[], bool]) -> None:
-    """Like wait_until, but a child that never gets there is no fault: it may have nothing to save."""
+    """Like wait_until, but a child that never gets there is no fault: it may have nothing to
+    save."""
     deadline = time.monotonic() + 5
     while not reached() and time.monotonic() < deadline:
         time.sleep(0.001)

@@ -1,7 +1,8 @@
-"""Trainings on disks too small for them: `unshare --mount --map-root-user python -m tests.survival.small_disk DIR`.
+"""Trainings on disks too small for them: `unshare --mount --map-root-user python -m
+tests.survival.small_disk DIR`.
 
-In its own mount namespace a process may mount a file system of any size, seen by nobody else. Prints JSON: for each scene the
-exit status and what was said.
+In its own mount namespace a process may mount a file system of any size, seen by nobody else.
+Prints JSON: for each scene the exit status and what was said.
 """
 
 import contextlib

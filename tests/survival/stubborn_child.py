@@ -1,4 +1,5 @@
-"""A child that writes down what it hears: it ends when it is asked to, unless its way is to ignore that.
+"""A child that writes down what it hears: it ends when it is asked to, unless its way is to ignore
+that.
 
 python -m tests.survival.stubborn_child FILE WAY
 """

@@ -1,4 +1,5 @@
-"""S10 and R11: hostile files and bad corpora are refused, or mended and reported, in bounded memory and time; none runs."""
+"""S10 and R11: hostile files and bad corpora are refused, or mended and reported, in bounded memory
+and time; none runs."""
 
 import json
 import subprocess
@@ -30,7 +31,8 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
     except HeadwiseError:
         refused += 1
 assert "torch" not in sys.modules
-highest = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+status = Path("/proc/self/status").read_text().splitlines()
+highest = next(line for line in status if line.startswith("VmHWM"))
 print(refused, int(highest.split()[1]) >> 10)
 """
 
@@ -75,7 +77,8 @@ def test_parsers_that_need_no_torch_stay_small(tmp_path: Path) -> None:
         check=True,
     )
     refused, mebibytes = map(int, done.stdout.split())
-    # "Nothing listed" is whole where nothing is there; "base sixty" and "ten megabytes" … are judged by check_settings.
+    # "Nothing listed" is whole where nothing is there; "base sixty" and "ten megabytes" … are
+    # judged by check_settings.
     assert refused >= len(YAML) + len(MANIFESTS) - 2
     assert mebibytes < 200
 
@@ -100,5 +103,6 @@ def test_hostile_files_at_full_size(tmp_path: Path, record: Callable[..., None])
         record(
             row,
             f"{len(some)} {what}",
-            f"{result}; at most {growth:.0f} MiB more and {seconds:.1f} s of processor time; nothing ran",
+            f"{result}; at most {growth:.0f} MiB more and {seconds:.1f} s of processor time; "
+            "nothing ran",
         )

@@ -1,4 +1,5 @@
-"""R9: a translation does not depend on its neighbours: alone, in random company, padded by longer sentences, the same text."""
+"""R9: a translation does not depend on its neighbours: alone, in random company, padded by longer
+sentences, the same text."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -23,7 +24,8 @@ SEARCHES: dict[str, DecodingSettings] = {
 
 
 def sentences(count: int) -> list[str]:
-    """Of the pocket corpus, most of them never seen by the model, which makes for close decisions."""
+    """Of the pocket corpus, most of them never seen by the model, which makes for close
+    decisions."""
     data = DataSettings.model_validate(
         {
             "source": "en",
@@ -40,7 +42,8 @@ def in_batches(
     settings: DecodingSettings,
     generator: np.random.Generator,
 ) -> tuple[list[str], list[float]]:
-    """In random order and company, a very long sentence in each batch; the results in the order of the texts."""
+    """In random order and company, a very long sentence in each batch; the results in the order of
+    the texts."""
     order = generator.permutation(len(texts))
     long = " ".join(texts[:3])
     found: dict[int, tuple[str, float]] = {}

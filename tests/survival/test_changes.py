@@ -1,4 +1,5 @@
-"""A resume with another recipe, data, vocabulary or build, as its user meets it: what differs, what holds, and whether it goes on."""
+"""A resume with another recipe, data, vocabulary or build, as its user meets it: what differs, what
+holds, and whether it goes on."""
 
 import json
 from pathlib import Path
@@ -70,9 +71,9 @@ def test_another_recipe(user: User) -> None:
     assert status == 0
     assert "decoding.kind: greedy → beam\n" in said
     assert (
-        "training.steps: 4 → 5\nthe data and its order stay the same, but the cosine schedule ends with"
-        in said
-    )
+        "training.steps: 4 → 5\nthe data and its order stay the same, but the cosine "
+        "schedule ends with"
+    ) in said
     status, said = user.resumes("training.steps=5", "training.checkpoint_every=3")
     assert status == 0
     assert "training.checkpoint_every: 2 → 3\nno update of the weights depends on it" in said

@@ -1,8 +1,10 @@
-"""Bad command lines by the thousand: whatever is typed, the answer is a message and a status, and what lies on disk stays as it was.
+"""Bad command lines by the thousand: whatever is typed, the answer is a message and a status, and
+what lies on disk stays as it was.
 
-Half of the lines are drawn from a command's own options with values of every sort, half are good lines with a few words changed, dropped,
-doubled or exchanged, which get much further in. Each runs in this process with its output caught. What trains, serves or downloads ends
-where it would begin to: after all that can be refused was looked at.
+Half of the lines are drawn from a command's own options with values of every sort, half are good
+lines with a few words changed, dropped, doubled or exchanged, which get much further in. Each runs
+in this process with its output caught. What trains, serves or downloads ends where it would begin
+to: after all that can be refused was looked at.
 """
 
 import argparse
@@ -29,27 +31,43 @@ from tests.tasks.tiny import train_tiny
 
 FEW, MANY = 100, 6000
 VALUES = (
-    "", " ", "-", "--", "=", "x=", "=x", "a.b=c", "0", "-1", "1", "3", "1e999", "nan", "9" * 400, "1,2", "1,,2", "1;2", "x" * 300, "x" * 5000,
-    "\0", "a\0b", "a\nb", "\u2028", "\udcff", "世界", "{", "[1", "{kind: x}", "!!python/object/apply:os.system [ls]", "&a [*a]", "*",
-    "~", "~root", "/", "links/device", "/proc/self/mem", ".", "..", "../..", "text", "text/x", "links/text", "hard", "latin", "bytes.bin", "table.tsv",
-    "packed.gz", "notpacked.gz", "missing", "missing/deep/x", "loop", "loop/x", "empty", "model", "run", "run/model", "run/model/new", "run/recipe.yaml",
-    "run/model/weights.safetensors", "run/LATEST", "my.yaml", "bad.yaml", "m.arpa", "x.png", "x.svg", "x.html", "x.json", "out", "deep/er/out",
-    "pocket", "base", "pockte", "known:", "known:multi30k", "known:multi30k/test", "known:x/y", "en-de", "en", "beam", "size=8", "kind=beam",
-    "training.steps=3", "training.stepz=3", "model.norm.kind=layer,rms", "kind=greedy", "max_length=-1", "size=" + "9" * 30, "greedy", "attention", "lineage",
-    "list", "fetch", "export", "cpu", "cuda", "int8", "zh", "localhost", "99999", "name=run", "=run", "The dog is old.", "the ____ dog", "--model", "--help",
+    "", " ", "-", "--", "=", "x=", "=x", "a.b=c", "0", "-1", "1", "3", "1e999", "nan", "9" * 400,
+    "1,2", "1,,2", "1;2", "x" * 300, "x" * 5000, "\0", "a\0b", "a\nb", "\u2028", "\udcff", "世界",
+    "{", "[1", "{kind: x}", "!!python/object/apply:os.system [ls]", "&a [*a]", "*", "~", "~root",
+    "/", "links/device", "/proc/self/mem", ".", "..", "../..", "text", "text/x", "links/text",
+    "hard", "latin", "bytes.bin", "table.tsv", "packed.gz", "notpacked.gz", "missing",
+    "missing/deep/x", "loop", "loop/x", "empty", "model", "run", "run/model", "run/model/new",
+    "run/recipe.yaml", "run/model/weights.safetensors", "run/LATEST", "my.yaml", "bad.yaml",
+    "m.arpa", "x.png", "x.svg", "x.html", "x.json", "out", "deep/er/out", "pocket", "base",
+    "pockte", "known:", "known:multi30k", "known:multi30k/test", "known:x/y", "en-de", "en", "beam",
+    "size=8", "kind=beam", "training.steps=3", "training.stepz=3", "model.norm.kind=layer,rms",
+    "kind=greedy", "max_length=-1", "size=" + "9" * 30, "greedy", "attention", "lineage", "list",
+    "fetch", "export", "cpu", "cuda", "int8", "zh", "localhost", "99999", "name=run", "=run",
+    "The dog is old.", "the ____ dog", "--model", "--help",
 )  # fmt: skip
 GOOD = (
-    "translate --model run text", "translate --model run/model --text a --n-best 2 --json", "translate --model run --checkpoint last --text a",
-    "translate --model run text --attention out/a.html", "translate --model run --set kind=beam --set size=3 --text a --forbid b",
-    "evaluate --model run --source text --reference text --output out/hyp", "evaluate --hypothesis text --reference text --against hard --json",
-    "train pocket --run out data.train=text training.steps=3", "train --run run --resume", "train my.yaml --run out --check", "demo --pair en-de --run out",
-    "compare pocket model.norm.kind=layer,rms --seeds 1,2 --directory out", "compare attention --lengths 8,16 --directory out",
-    "describe run --length 3", "describe pocket model.dim=64 --json", "doctor run", "doctor run/model --json", "plan pocket --device cpu", "recipes pocket",
-    "schema tagging", "data list --json", "data check", "data fetch multi30k", "export run out", "export run out --quantization int8 --probes text",
-    "arpa run out.arpa", "score --model run a b", "score --model m.arpa --file text", "predict --model m.arpa the --top 3", "predict --model run --file text",
-    "generate --model run a --length 3 --samples 2", "classify --model run --file text", "tag --model run a", "nearest a --model run --plot x.png",
-    "vectors score --model run text", "vectors export --model run out.bin", "vectors import bytes.bin --to out", "senses --model run --train table.tsv --test table.tsv",
-    "attend --example waist --json", "attend --keys 1,2 --values 3,4 --queries 1 --plot x.svg", "key alice --keys out/keys", "serve run --port 0",
+    "translate --model run text", "translate --model run/model --text a --n-best 2 --json",
+    "translate --model run --checkpoint last --text a",
+    "translate --model run text --attention out/a.html",
+    "translate --model run --set kind=beam --set size=3 --text a --forbid b",
+    "evaluate --model run --source text --reference text --output out/hyp",
+    "evaluate --hypothesis text --reference text --against hard --json",
+    "train pocket --run out data.train=text training.steps=3", "train --run run --resume",
+    "train my.yaml --run out --check", "demo --pair en-de --run out",
+    "compare pocket model.norm.kind=layer,rms --seeds 1,2 --directory out",
+    "compare attention --lengths 8,16 --directory out", "describe run --length 3",
+    "describe pocket model.dim=64 --json", "doctor run", "doctor run/model --json",
+    "plan pocket --device cpu", "recipes pocket", "schema tagging", "data list --json",
+    "data check", "data fetch multi30k", "export run out",
+    "export run out --quantization int8 --probes text", "arpa run out.arpa",
+    "score --model run a b", "score --model m.arpa --file text",
+    "predict --model m.arpa the --top 3", "predict --model run --file text",
+    "generate --model run a --length 3 --samples 2", "classify --model run --file text",
+    "tag --model run a", "nearest a --model run --plot x.png", "vectors score --model run text",
+    "vectors export --model run out.bin", "vectors import bytes.bin --to out",
+    "senses --model run --train table.tsv --test table.tsv", "attend --example waist --json",
+    "attend --keys 1,2 --values 3,4 --queries 1 --plot x.svg", "key alice --keys out/keys",
+    "serve run --port 0",
     "explore run --no-browser --port 0",
 )  # fmt: skip
 
@@ -113,7 +131,14 @@ def _nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
         plan_comparison(words, seeds=seeds, directory=directory)
         stop()
 
-    for place in ("demo.run_demo", "data.known.corpora.fetch_corpus", "comparing.attention.compare_attention", "comparing.lineage.compare_lineage", "exporting.export.export_translator", "serving.running.serve"):  # fmt: skip
+    for place in (
+        "demo.run_demo",
+        "data.known.corpora.fetch_corpus",
+        "comparing.attention.compare_attention",
+        "comparing.lineage.compare_lineage",
+        "exporting.export.export_translator",
+        "serving.running.serve",
+    ):
         monkeypatch.setattr(f"headwise.{place}", stop)
     for place in ("tasks.run.train", "tasks.run.check_run", "tasks.planner.plan_recipe"):
         monkeypatch.setattr(f"headwise.{place}", stop_after_recipe)
@@ -166,7 +191,8 @@ def _change_line(draw: random.Random) -> list[str]:
 
 
 def _run(words: list[str]) -> tuple[int, str]:
-    """The status, and all that was printed; what is typed at a prompt is two lines, the second one not UTF-8."""
+    """The status, and all that was printed; what is typed at a prompt is two lines, the second one
+    not UTF-8."""
     said = io.StringIO()
     standard_input = io.TextIOWrapper(io.BytesIO(b"The dog is old.\nb\xffd\n"), encoding="utf-8")
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), _input(standard_input):

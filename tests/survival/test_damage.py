@@ -1,4 +1,5 @@
-"""R5 and R6: no file is trusted. A flipped bit, a lost or swapped file is named with status 3, and the checkpoint before is used."""
+"""R5 and R6: no file is trusted. A flipped bit, a lost or swapped file is named with status 3, and
+the checkpoint before is used."""
 
 import json
 import logging
@@ -40,7 +41,8 @@ def ask_doctor(run: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list
 
 
 def check_flips(run: Path, count: int, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]:
-    """Each flip alone: the doctor's status, the artefact and the file it names; the loader of a bundle refuses as well."""
+    """Each flip alone: the doctor's status, the artefact and the file it names; the loader of a
+    bundle refuses as well."""
     files = proved_files(run)
     assert ask_doctor(run, capsys) == (0, [])
     for file, bit in draw_flips(files, count, numpy_generator("flips", count)):
@@ -68,7 +70,8 @@ def test_a_thousand_flips(
     count, num_files = check_flips(run, 1000, capsys)
     record(
         "R5",
-        f"{count:,} single-bit flips over the {num_files} files of checkpoints, weights, tokenizers, token stores and bundle",
+        f"{count:,} single-bit flips over the {num_files} files of checkpoints, weights, "
+        "tokenizers, token stores and bundle",
         "1,000 detected, the file named, status 3",
     )
 

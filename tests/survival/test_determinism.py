@@ -1,4 +1,5 @@
-"""R8: the same recipe twice gives the same bits, on a CPU with as many threads, on a GPU with `training.deterministic`.
+"""R8: the same recipe twice gives the same bits, on a CPU with as many threads, on a GPU with
+`training.deterministic`.
 
 On a machine with a GPU: python -m pytest tests/survival/test_determinism.py -m "prove or not prove"
 """

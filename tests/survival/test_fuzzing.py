@@ -1,7 +1,9 @@
-"""S7 and R11: parsers meet generated and mutated input. Each gives a value or one of our errors; none crashes, hangs or guesses.
+"""S7 and R11: parsers meet generated and mutated input. Each gives a value or one of our errors;
+none crashes, hangs or guesses.
 
-Half of the input is drawn from nothing, half is a good file with a few bytes changed, which gets much further in. Tokenizer
-files are read in a forked child: sentencepiece is C++, and what kills it must not kill the test.
+Half of the input is drawn from nothing, half is a good file with a few bytes changed, which gets
+much further in. Tokenizer files are read in a forked child: sentencepiece is C++, and what kills it
+must not kill the test.
 """
 
 import contextlib
@@ -44,7 +46,8 @@ JSON = st.recursive(
 
 
 def fuzz(strategy: st.SearchStrategy, check: Callable[[Any], None], count: int) -> None:
-    """`check` on that many values; five seconds for one of them, even on a busy machine, is a hang."""
+    """`check` on that many values; five seconds for one of them, even on a busy machine, is a
+    hang."""
 
     @settings(
         max_examples=count,
@@ -217,7 +220,8 @@ def test_tokenizers(count: int, tmp_path: Path) -> None:
 
 @counts
 def test_lines_of_text(count: int, tmp_path: Path, record: Callable[..., None]) -> None:
-    """Any bytes as a corpus: read, cleaned, cut into pieces and put together again, or refused with the line."""
+    """Any bytes as a corpus: read, cleaned, cut into pieces and put together again, or refused with
+    the line."""
     tokenizers: TokenizerPair = load_tokenizers(FORMAT_1 / "bundle/tokenizer")
     path = tmp_path / "text"
     places: list[int | None] = []

@@ -1,4 +1,5 @@
-"""S13: `numpy.py`, `torch.py`, `random.py` and others lie beside the corpus; no command runs them, nor does any of its children."""
+"""S13: `numpy.py`, `torch.py`, `random.py` and others lie beside the corpus; no command runs them,
+nor does any of its children."""
 
 import asyncio
 import subprocess
@@ -38,7 +39,8 @@ def _hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("way", ["headwise", "python -m headwise"])
 def test_the_command_line(way: str, hostile: Path) -> None:
     if way != "headwise":
-        # Python itself looks for the package in the working directory before any line of ours is run.
+        # Python itself looks for the package in the working directory before any line of ours is
+        # run.
         (hostile / "headwise.py").unlink()
     begin = [str(COMMAND)] if way == "headwise" else [sys.executable, "-m", "headwise"]
     done = subprocess.run(

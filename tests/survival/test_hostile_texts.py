@@ -1,6 +1,8 @@
-"""R12: drawn hostile lines through every way a text takes: read as a corpus, cleaned, cut, translated, aligned.
+"""R12: drawn hostile lines through every way a text takes: read as a corpus, cleaned, cut,
+translated, aligned.
 
-Never a traceback, as many lines out as in, time that grows with the length. Short: 100 lines each way; whole: 5,000.
+Never a traceback, as many lines out as in, time that grows with the length. Short: 100 lines each
+way; whole: 5,000.
 """
 
 import json
@@ -29,7 +31,8 @@ from tests.text.corpus import chinese, english
 FEW, MANY = 100, 5_000
 counts = pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.prove)])
 SLOWEST_CHARACTER = 200e-6
-"""Seconds of this thread; far more than a slow machine needs, far less than anything quadratic takes."""
+"""Seconds of this thread; far more than a slow machine needs, far less than anything quadratic
+takes."""
 
 
 @cache
@@ -48,7 +51,8 @@ def tokenizers() -> dict[str, TokenizerPair]:
 
 @counts
 def test_as_a_corpus(count: int, tmp_path: Path, record: Callable[..., None]) -> None:
-    """Every file is read, each of its pairs kept or dropped for a reason, or it is refused with the line."""
+    """Every file is read, each of its pairs kept or dropped for a reason, or it is refused with the
+    line."""
     draw, places, kept, dropped, pairs_read = random.Random(1), list[str](), 0, 0, 0
     encoders = {
         name: BlockEncoder(pair, FilterSettings(), LengthLimits(99, 99), HeldOut())
@@ -85,7 +89,8 @@ def test_as_a_corpus(count: int, tmp_path: Path, record: Callable[..., None]) ->
         record(
             "R12",
             done,
-            f"{len(places)} refused with the line; of {pairs_read:,} pairs each kept or dropped for a reason",
+            f"{len(places)} refused with the line; of {pairs_read:,} pairs each kept or "
+            "dropped for a reason",
         )
 
 
@@ -124,7 +129,8 @@ def test_time_grows_with_the_length(kind: str, number: int) -> None:
 def test_translated_and_aligned(
     count: int, tmp_path: Path, capfd: pytest.CaptureFixture[str], record: Callable[..., None]
 ) -> None:
-    """As many lines out as in, none of them a traceback; the links of an alignment lie inside both sentences."""
+    """As many lines out as in, none of them a traceback; the links of an alignment lie inside both
+    sentences."""
     draw = random.Random(3)
     lines = [draw_line(draw, longest=120).rstrip("\r") for _ in range(count)]
     (tmp_path / "text").write_text(

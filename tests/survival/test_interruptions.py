@@ -1,4 +1,5 @@
-"""R1 and R3, promises to people whose machine is taken away: kill it any time, resume, and nothing shows in the result."""
+"""R1 and R3, promises to people whose machine is taken away: kill it any time, resume, and nothing
+shows in the result."""
 
 import json
 from collections.abc import Callable
@@ -56,9 +57,10 @@ def test_a_hundred_kills_leave_no_trace(tmp_path: Path, record: Callable[..., No
     )
     record(
         "R1",
-        f"100 random `kill -9` of {len(report['series'])} runs ({', '.join(variants)}), while: {shown}; "
-        f"{epochs['0']}, {epochs['1']} and {epochs['2']} in epochs 0, 1 and 2",
-        f"{inside} inside a save; SHA-256 of the weights and every line of the log equal to undisturbed runs",
+        f"100 random `kill -9` of {len(report['series'])} runs ({', '.join(variants)}), while: "
+        f"{shown}; {epochs['0']}, {epochs['1']} and {epochs['2']} in epochs 0, 1 and 2",
+        f"{inside} inside a save; SHA-256 of the weights and every line of the log equal to "
+        "undisturbed runs",
     )
 
 
@@ -85,7 +87,9 @@ def test_forty_signals(tmp_path: Path, record: Callable[..., None]) -> None:
     slowest = max(answer["seconds"] for answer in answers)
     record(
         "R3",
-        f"{len(answers)} signals: SIGTERM, SIGINT, SIGTERM inside a save, inside a validation, SIGINT then SIGTERM; "
-        f"{sum(answer['second_trainer'] == 2 for answer in answers)} second trainers tried meanwhile",
-        f"status 143 or 130, at most {slowest:.2f} s; every second trainer refused; resumed to the same weights and log",
+        f"{len(answers)} signals: SIGTERM, SIGINT, SIGTERM inside a save, inside a validation, "
+        f"SIGINT then SIGTERM; {sum(answer['second_trainer'] == 2 for answer in answers)} second "
+        "trainers tried meanwhile",
+        f"status 143 or 130, at most {slowest:.2f} s; every second trainer refused; resumed "
+        "to the same weights and log",
     )

@@ -1,4 +1,5 @@
-"""Nothing is ever unpickled: the whole way from text to translation, with every door to pickle bricked up."""
+"""Nothing is ever unpickled: the whole way from text to translation, with every door to pickle
+bricked up."""
 
 import _pickle
 import pickle

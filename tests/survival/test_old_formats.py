@@ -1,7 +1,8 @@
-"""R7: what was saved once loads for ever. tests/fixtures/format-1 holds a bundle and a run as version 0.1.0 wrote them.
+"""R7: what was saved once loads for ever. tests/fixtures/format-1 holds a bundle and a run as
+version 0.1.0 wrote them.
 
-If one of these tests fails, the reader is wrong, not the files: their hashes are pinned here. What a later version adds to a
-recipe or a checkpoint needs a default that means what the older one did.
+If one of these tests fails, the reader is wrong, not the files: their hashes are pinned here. What
+a later version adds to a recipe or a checkpoint needs a default that means what the older one did.
 """
 
 import shutil
@@ -56,8 +57,8 @@ def test_a_run_of_format_1_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_run_of_format_1_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights, optimiser, moving average, best validation, counters and cursor are taken up again.
 
-    The recorded fingerprint stands in for that of the data, which is made anew here: whether another version of the pocket
-    corpus is the same data is another question.
+    The recorded fingerprint stands in for that of the data, which is made anew here: whether
+    another version of the pocket corpus is the same data is another question.
     """
     directory = Path(shutil.copytree(FORMAT_1 / "run", tmp_path / "run"))
     recipe = recipe_from(

@@ -31,12 +31,20 @@ def refused(name, work):
 
 
 refused("http", lambda: known._open("http://localhost/x"))
-for name, attack in [*WEIGHTS.items(), ("characters", None), ("cut off", TOKENIZERS["cut off"]), ("group", TOKENIZERS["group"])]:
+attacks = {
+    **WEIGHTS,
+    "characters": None,
+    "cut off": TOKENIZERS["cut off"],
+    "group": TOKENIZERS["group"],
+}
+for name, attack in attacks.items():
     bundle = Path(shutil.copytree(model, place / name))
     if attack is None:  # a tokenizer of another kind than the recipe's
         (bundle / "tokenizer/shared/pieces.json").unlink()
-        (bundle / "tokenizer/shared/vocabulary.json").write_text('{"kind": "characters", "entries": ["a", "b"]}')
-        (bundle / "tokenizer/probes.json").write_text('[{"side": "shared", "text": "ab", "ids": [4, 5]}]')
+        vocabulary = bundle / "tokenizer/shared/vocabulary.json"
+        probes = bundle / "tokenizer/probes.json"
+        vocabulary.write_text('{"kind": "characters", "entries": ["a", "b"]}')
+        probes.write_text('[{"side": "shared", "text": "ab", "ids": [4, 5]}]')
     else:
         attack(bundle / ("weights.safetensors" if name in WEIGHTS else "tokenizer/shared"))
     write_manifest(bundle, kind=KIND)

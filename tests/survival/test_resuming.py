@@ -1,7 +1,9 @@
-"""R2: a translator interrupted anywhere and resumed ends as the undisturbed one: epochs, accumulation, validation, prefetch.
+"""R2: a translator interrupted anywhere and resumed ends as the undisturbed one: epochs,
+accumulation, validation, prefetch.
 
-Unlike a kill, an exception falls at a chosen place: before a given batch is learnt from, or inside a given validation. The
-loop alone, with a module of a few numbers, is resumed at twenty more places in tests/training/test_loop.py.
+Unlike a kill, an exception falls at a chosen place: before a given batch is learnt from, or inside
+a given validation. The loop alone, with a module of a few numbers, is resumed at twenty more places
+in tests/training/test_loop.py.
 """
 
 import json
@@ -39,7 +41,8 @@ class Interruption(Exception):
 
 
 class Place:
-    """Raises Interruption before the n-th batch is learnt from, or inside the n-th validation; counts both."""
+    """Raises Interruption before the n-th batch is learnt from, or inside the n-th validation;
+    counts both."""
 
     def __init__(self, *, batch: int | None = None, validation: int | None = None) -> None:
         self.batch, self.validation = batch, validation
@@ -125,7 +128,8 @@ def test_inside_an_accumulation_in_the_third_epoch(
 def test_inside_a_validation_with_batches_prefetched(
     undisturbed: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was made ahead and never used is made again: the checkpoint remembers the last batch that was used."""
+    """What was made ahead and never used is made again: the checkpoint remembers the last batch
+    that was used."""
     place = Place(validation=2)
     check_resumed("ema", place, tmp_path / "run", undisturbed("ema"), monkeypatch)
     assert place.made > place.learnt == 12
@@ -147,7 +151,7 @@ def test_thirty_places(
             check_resumed(variant, Place(**place), run, undisturbed(variant), monkeypatch)
     record(
         "R2",
-        f"{len(VARIANTS) * len(places)} interruptions of a translator in epochs 0, 1 and 2, inside accumulation, inside and "
-        f"after validation, with prefetch ({', '.join(VARIANTS)})",
+        f"{len(VARIANTS) * len(places)} interruptions of a translator in epochs 0, 1 and 2, "
+        f"inside accumulation, inside and after validation, with prefetch ({', '.join(VARIANTS)})",
         "SHA-256 of the weights and every line of the log equal",
     )

@@ -1,4 +1,5 @@
-"""R6, the disk: one that is too small, that fills up, and that may only be read, each a real file system of its own."""
+"""R6, the disk: one that is too small, that fills up, and that may only be read, each a real file
+system of its own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,8 @@ from tests.survival.conftest import ShortForms
 def _scenes(short_forms: ShortForms) -> dict[str, dict[str, Any]]:
     if short_forms.small_disk is None:
         pytest.skip(
-            "this system lets no user mount in a namespace; full disks are imitated in tests/training instead"
+            "this system lets no user mount in a namespace; full disks are imitated in "
+            "tests/training instead"
         )
     return short_forms.small_disk.answer()
 
@@ -50,7 +52,8 @@ def test_a_disk_that_stays_full_leaves_the_older_checkpoint(
     record(
         "R6",
         "disks (tmpfs) too small for the run, full for a while, full to the end, read-only",
-        "told before the first step; trained on; older checkpoint whole, resumed to the same weights; told, status 2",
+        "told before the first step; trained on; older checkpoint whole, resumed to the same "
+        "weights; told, status 2",
     )
 
 

@@ -1,4 +1,5 @@
-"""R10: NaN, infinity and a loss that leaps. A bad update is skipped, too many end the training, and no checkpoint holds a NaN."""
+"""R10: NaN, infinity and a loss that leaps. A bad update is skipped, too many end the training, and
+no checkpoint holds a NaN."""
 
 import math
 from collections.abc import Callable
@@ -74,12 +75,16 @@ def test_many_in_a_row_end_the_training_with_a_good_checkpoint(
         result = train(TinyTrainable(), TinyBatches(), tiny_settings(steps=STEPS), run)
     assert result.step == STEPS
     assert result.skipped == 0
-    record("R10", "NaN and infinity in 3 updates, in all from one on; a loss 10⁶ times too high",
-           "skipped; ended after `max_skipped` with a finite checkpoint that resumes; clipped")  # fmt: skip
+    record(
+        "R10",
+        "NaN and infinity in 3 updates, in all from one on; a loss 10⁶ times too high",
+        "skipped; ended after `max_skipped` with a finite checkpoint that resumes; clipped",
+    )
 
 
 def test_a_leap_of_the_loss_moves_the_weights_no_further_than_any_update(tmp_path: Path) -> None:
-    """The gradient is clipped, and Adam divides by its size: a loss a million times too high is one odd step."""
+    """The gradient is clipped, and Adam divides by its size: a loss a million times too high is one
+    odd step."""
     trainable = Spoilt(1e6, range(12, 13))
     result = train_spoilt(tmp_path / "spoilt", trainable)
     assert result.skipped == 0

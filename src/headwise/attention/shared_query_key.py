@@ -2,8 +2,8 @@
 
     q = k = x W_q,    v = x W_v
 
-Kitaev et al. 2020 (Reformer), section 2: a hash that sends similar vectors to the same bucket finds the
-keys of a query only if both are made by the same projection.
+Kitaev et al. 2020 (Reformer), section 2: a hash that sends similar vectors to the same bucket finds
+the keys of a query only if both are made by the same projection.
 
 Tested against: attention/kernels/reformer.py in a layer, through its tests.
 """

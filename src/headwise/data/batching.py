@@ -64,8 +64,8 @@ class Cursor:
             type(v) is int and v >= 0 for v in data.values()
         ):
             raise CheckpointError(
-                f"{dict(data)!r} is not a position in the data; epoch, chunk and row are needed, each 0 "
-                "or more: use an earlier checkpoint",
+                f"{dict(data)!r} is not a position in the data; epoch, chunk and row are needed, "
+                "each 0 or more: use an earlier checkpoint",
                 f"{dict(data)!r} 不是数据中的位置；需要不小于 0 的 epoch、chunk、row："
                 "请用更早的检查点",
             )

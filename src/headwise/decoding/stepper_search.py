@@ -231,7 +231,8 @@ def _rules_of_each(
             raise UsageError(
                 "the settings hold phrases as text but they were not made ready; pass "
                 "phrases=encode_phrases(settings, tokenizer)",
-                "设置中含有文本短语，但尚未转换；请传入 phrases=encode_phrases(settings, tokenizer)",
+                "设置中含有文本短语，但尚未转换；请传入 phrases=encode_phrases(settings, "
+                "tokenizer)",
             )
         return [SentenceRules()] * num_sources
     each = [phrases] * num_sources if isinstance(phrases, SentenceRules) else phrases

@@ -195,8 +195,8 @@ def build_model(
             f"vocabularies of {source_size} and {target_size} tokens cannot share one embedding "
             "(embedding.tied=all needs "
             "text.shared=true); share the vocabulary, or set model.embedding.tied=output",
-            f"词表大小为 {source_size} 与 {target_size}，不能共用一个嵌入（embedding.tied=all 需要 text.shared=true）；"
-            "请共享词表，或设 model.embedding.tied=output",
+            f"词表大小为 {source_size} 与 {target_size}，不能共用一个嵌入（embedding.tied=all "
+            "需要 text.shared=true）；请共享词表，或设 model.embedding.tied=output",
         )
     with contextlib.nullcontext() if generator is not None else Unfilled():
         model: TranslationModel

@@ -135,5 +135,6 @@ def _wrong_expression(text: str, en: str, zh: str) -> UsageError:
     return UsageError(
         f"{text!r:.80} cannot be read ({en}); give one word, or words with + and - between "
         "spaces: king - man + woman",
-        f"无法理解 {text!r:.80}（{zh}）；请给出一个词，或以空格隔开的 + 与 - 连接多个词：king - man + woman",
+        f"无法理解 {text!r:.80}（{zh}）；请给出一个词，或以空格隔开的 + 与 - 连接多个词："
+        "king - man + woman",
     )

@@ -25,14 +25,21 @@ def attend(layer, x, memory, own, source):
     return layer(x, memory, mask)
 
 for data in (
-    {"score": {"kind": "additive", "hidden": 5}, "weights": {"kind": "entmax"}, "window": {"kind": "local_p"}},
+    {
+        "score": {"kind": "additive", "hidden": 5},
+        "weights": {"kind": "entmax"},
+        "window": {"kind": "local_p"},
+    },
 ):
-    layer = build_attention(check_settings(Full, data), dim=8, num_heads=2, dropout_rate=0.0, role="cross")
+    settings = check_settings(Full, data)
+    layer = build_attention(settings, dim=8, num_heads=2, dropout_rate=0.0, role="cross")
     compiled = torch.compile(attend, backend="aot_eager", fullgraph=True, dynamic=False)
     for seed, cut in enumerate((7, 31)):
         x = torch.randn(1, 50, 8, generator=torch_generator(seed), requires_grad=True)
         memory = torch.randn(1, 47, 8, generator=torch_generator(seed, "memory"))
-        own, source = (torch.tensor([[1] * cut + [2] * (size - cut - 5) + [0] * 5]) for size in (50, 47))
+        own, source = (
+            torch.tensor([[1] * cut + [2] * (size - cut - 5) + [0] * 5]) for size in (50, 47)
+        )
         expected = torch.autograd.grad(attend(layer, x, memory, own, source).square().sum(), x)
         with torch.compiler.set_stance("default" if seed == 0 else "fail_on_recompile"):
             given = torch.autograd.grad(compiled(layer, x, memory, own, source).square().sum(), x)

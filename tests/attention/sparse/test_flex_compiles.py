@@ -27,8 +27,9 @@ def look(graph, inputs):
     for group in (*node.args[7:9], node.args[4][:2]):
         for given in group:
             value = given.meta.get("val") if isinstance(given, torch.fx.Node) else given
-            is_symbol = isinstance(value, torch.SymInt) and isinstance(value.node.expr, sympy.Symbol)
-            assert is_symbol or isinstance(value, torch.Tensor), f"{value} is neither a tensor nor a size"
+            is_size = isinstance(value, torch.SymInt) and isinstance(value.node.expr, sympy.Symbol)
+            is_tensor = isinstance(value, torch.Tensor)
+            assert is_size or is_tensor, f"{value} is neither a tensor nor a size"
     return graph
 
 flex = compile_flex(aot_autograd(fw_compiler=look))
@@ -36,7 +37,12 @@ flex = compile_flex(aot_autograd(fw_compiler=look))
 def attend(kernel, length, mask_name, has_bias):
     q, k, v = torch.randn(3, 2, 3, length, 16, generator=torch_generator(length))
     run = (torch.arange(length) // (length // 2 + 1) + 1).expand(2, length)
-    own = {"whole": Mask(), "causal": causal(), "packed": segments(run, run), "padded": padding(run == 1)}
+    own = {
+        "whole": Mask(),
+        "causal": causal(),
+        "packed": segments(run, run),
+        "padded": padding(run == 1),
+    }
     mask = own[mask_name]
     table = torch.randn(3, 2 * length - 1, generator=torch_generator(length))
     bias = DistanceBias(table, 1 - length) if has_bias else None
@@ -45,9 +51,13 @@ def attend(kernel, length, mask_name, has_bias):
         given = attend_compiled(flex, q, k, v, table, bias=bias)
     torch.testing.assert_close(given, attend_flex(q, k, v, table, bias=bias), rtol=1e-4, atol=1e-4)
 
-kinds = ((WindowAttention(64, 64, form="flex"), ("causal", "whole")), (WindowAttention(8, 0, form="flex"), ("packed",)),
-         (LongformerAttention(64, form="flex"), ("packed", "padded")), (LongformerAttention(16, form="flex"), ("whole",)),
-         (BigBirdAttention(16, form="flex"), ("packed", "padded", "whole")))
+kinds = (
+    (WindowAttention(64, 64, form="flex"), ("causal", "whole")),
+    (WindowAttention(8, 0, form="flex"), ("packed",)),
+    (LongformerAttention(64, form="flex"), ("packed", "padded")),
+    (LongformerAttention(16, form="flex"), ("whole",)),
+    (BigBirdAttention(16, form="flex"), ("packed", "padded", "whole")),
+)
 for kernel, masks in kinds:
     for mask in masks:
         for has_bias in (False, True):

@@ -17,7 +17,11 @@ def attend(layer, x, run, is_causal):
     mask = layer.kernel.prepare(mask, x.shape[1], x.shape[1], x.device)
     return layer(x, x, mask)
 
-kinds = ((Window(left=9, right=5), "decoder"), (Longformer(width=8), "encoder"), (BigBird(block=4), "encoder"))
+kinds = (
+    (Window(left=9, right=5), "decoder"),
+    (Longformer(width=8), "encoder"),
+    (BigBird(block=4), "encoder"),
+)
 for settings, role in kinds:
     layer = build_attention(settings, dim=8, num_heads=2, dropout_rate=0.0, role=role)
     compiled = torch.compile(attend, backend="aot_eager", fullgraph=True, dynamic=False)
@@ -26,7 +30,8 @@ for settings, role in kinds:
         run = torch.tensor([[1] * cut + [2] * (290 - cut) + [0] * 10])
         expected = torch.autograd.grad(attend(layer, x, run, role == "decoder").square().sum(), x)
         with torch.compiler.set_stance("default" if seed == 0 else "fail_on_recompile"):
-            given = torch.autograd.grad(compiled(layer, x, run, role == "decoder").square().sum(), x)
+            output = compiled(layer, x, run, role == "decoder")
+            given = torch.autograd.grad(output.square().sum(), x)
         torch.testing.assert_close(given, expected, rtol=1e-4, atol=1e-4)
 """
 ANY_LENGTH = """

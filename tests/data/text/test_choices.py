@@ -44,7 +44,9 @@ def test_known_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "people-daily-199801/train.txt.gz": "[中央/n 电台/n]nt 说/v\n",
         "sighan15-csc/test.tsv.gz": "朋唷\t朋友\n",
         "3am-zh-en/train.zh.gz": "一张照片\n",
-        "tatoeba-challenge/dev-v2023-09-26.eng-zho.txt.gz": "eng\tcmn_Hant\ta\t這\neng\tcmn_Hans\tb\t这\n",
+        "tatoeba-challenge/dev-v2023-09-26.eng-zho.txt.gz": (
+            "eng\tcmn_Hant\ta\t這\neng\tcmn_Hans\tb\t这\n"
+        ),
     }.items():
         import gzip
 

@@ -154,7 +154,10 @@ def test_sentences_of_a_batch_share_their_rules(fake, spell):
         ),
         (
             phrases_of_tokens(prefix=(6, 7), forbidden=((6, 7),)),
-            "after this prefix no text can hold the required phrases .none. without a forbidden one",
+            (
+                "after this prefix no text can hold the required phrases .none. without a "
+                "forbidden one"
+            ),
         ),
         (
             phrases_of_tokens(prefix=(5, 6, 7), required=((8, 9),)),

@@ -268,7 +268,8 @@ def learn_marks() -> Tokenizer:
 @hypothesis_settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_the_mark_of_a_space_in_the_text_itself_hides_nothing(data):
-    """ "▁" is written as an escape and a digit, which may be two tokens, and the escape may be three."""
+    """A "▁" is written as an escape and a digit, which may be two tokens; the escape alone may be
+    three (its bytes)."""
     tokenizer, phrases = learn_marks(), ("cat", "1", "0 cat")
     surfaces = tokenizer.surfaces()
     telling = [

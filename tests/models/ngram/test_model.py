@@ -131,7 +131,7 @@ def test_kneser_ney_is_the_recursion_written_out() -> None:
         history, word = gram[:-1], gram[-1]
         if history[:1] == (BOS,):
             found = model.next_words([history[1:]])[0, word]
-        else:  # an unknown word in front: its context was never seen, so that the shorter one is asked
+        else:  # an unknown word in front: a context that was never seen
             found = model.next_words([[UNKNOWN, UNKNOWN, *history]])[0, word]
         assert math.exp(found) == pytest.approx(expected, rel=1e-5)
 

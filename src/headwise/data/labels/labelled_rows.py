@@ -165,8 +165,8 @@ def _read_cursor(cursor: Mapping[str, int] | None) -> tuple[int, int]:
         type(value) is int and value >= 0 for value in cursor.values()
     ):
         raise CheckpointError(
-            f"{dict(cursor)!r} is not a position in the data; epoch and row are needed, each 0 or more: "
-            "use an earlier checkpoint",
+            f"{dict(cursor)!r} is not a position in the data; epoch and row are needed, each 0 or "
+            "more: use an earlier checkpoint",
             f"{dict(cursor)!r} 不是数据中的位置；需要不小于 0 的 epoch、row：请用更早的检查点",
         )
     return cursor["epoch"], cursor["row"]
