@@ -14,12 +14,12 @@ from typing import Any
 
 from headwise.data.pairs.choices import PocketCorpus
 from headwise.errors import UsageError
-from headwise.explorer.heat_maps import draw_grid, draw_heat_map
-from headwise.explorer.html_page import write_page
-from headwise.explorer.pronoun_pictures import draw_pronoun_picture, find_antecedent_head
-from headwise.explorer.traces import Trace
-from headwise.explorer.tracing import trace_translation
-from headwise.explorer.words import group_pieces
+from headwise.explorer.data.attention_maps import Trace
+from headwise.explorer.data.translation_maps import trace_translation
+from headwise.explorer.data.word_grouping import group_pieces
+from headwise.explorer.pictures.heat_maps import draw_grid, draw_heat_map
+from headwise.explorer.pictures.html_page import write_page
+from headwise.explorer.pictures.pronoun_picture import draw_pronoun_picture, find_antecedent_head
 from headwise.language import say
 from headwise.pocket import NOTES_EXAMPLES, sentence
 from headwise.pocket.language_pair import split_pair

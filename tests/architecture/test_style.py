@@ -256,8 +256,8 @@ JUDGES = """
     storage/* settings/* weights.py data/known/corpora.py data/known/download.py data/pairs/parallel_files.py data/text_lines.py text/sentencepiece_tokenizer.py text/sentencepiece_limits.py
     text/tokenizer_pair.py
     text/word_vector_files.py models/ngram/arpa.py tasks/bundle.py tasks/bundle_directory.py tasks/text_input.py tasks/named_files.py
-    tasks/recipe.py serving/http/request_guard.py serving/http/api_keys.py serving/http/connection.py serving/http/route_table.py serving/http/forms.py cli/paths.py
-    cli/path_checks.py
+    tasks/recipe.py serving/http/request_guard.py serving/http/api_keys.py serving/http/connection.py serving/http/route_table.py serving/http/forms.py cli/options/paths.py
+    cli/options/path_checks.py
 """
 
 

@@ -17,7 +17,7 @@ from headwise.tasks.language.language_model import LanguageModel
 from tests.browser.conftest import RunningServer, Visit
 from tests.browser.test_mechanics import ask, cells
 from tests.browser.test_views import SETTINGS, check_accessible
-from tests.explorer.test_run_logs import write_run
+from tests.explorer.data.test_run_logs import write_run
 from tests.serving.api.test_language import ARPA
 
 HOSTILE = "<img/src=x/onerror=alert(1)>"

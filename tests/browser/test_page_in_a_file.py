@@ -4,7 +4,7 @@ pictures do."""
 from pathlib import Path
 
 from headwise.explorer import write_page
-from headwise.explorer.traces import describe_head, describe_layer
+from headwise.explorer.data.attention_maps import describe_head, describe_layer
 from tests.browser.conftest import Visit
 from tests.explorer.examples import make_trace
 

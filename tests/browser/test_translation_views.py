@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from headwise.explorer.words import group_pieces, merge_weights
+from headwise.explorer.data.word_grouping import group_pieces, merge_weights
 from tests.browser.conftest import Visit
 
 TEXT = "The old dog saw the child."

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from headwise.cli.main import COMMANDS, build_parser
-from headwise.cli.parser import find_leaf
+from headwise.cli.options.parser import find_leaf
 from headwise.language import use_language
 from tests.cli.surface import FILE, write_surface
 

@@ -11,24 +11,24 @@ import torch
 from headwise.attention.choices import AttentionSettings, Full, Fused, Linformer, Reformer
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.kernels.reformer import attend_among_queries
-from headwise.comparing import attention as attention_comparison
+from headwise.comparing import attention
 from headwise.comparing.attention import (
     compare_attention,
     known_kernels,
     suited,
     will_not_fit,
 )
-from headwise.comparing.attention_points import (
+from headwise.comparing.attention_conditions import choose_conditions, choose_kernels
+from headwise.comparing.attention_measurement import (
     Conditions,
     Point,
     distance_from_exact,
     draw,
     measure_point,
 )
-from headwise.comparing.attention_requests import choose_conditions, choose_kernels
 from headwise.comparing.attention_table import AttentionComparison, as_markdown, fit_slope
 from headwise.errors import UsageError
-from headwise.explorer.attention_plots import draw_attention_comparison
+from headwise.explorer.pictures.kernel_cost_plots import draw_attention_comparison
 
 CONDITIONS = Conditions("cpu", "fp32", heads=2, head_dim=8)
 KERNELS: dict[str, AttentionSettings] = {"full": Full(), "fused": Fused()}
@@ -109,7 +109,7 @@ def test_exact_attention_among_queries_leaves_oneself_out() -> None:
 def test_what_would_not_fit_is_left_out_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attention_comparison, "available_memory", lambda device: 100 << 20)
+    monkeypatch.setattr(attention, "available_memory", lambda device: 100 << 20)
     lengths = (2048, 4096, 8192, 16384)
     result = compare_attention(
         KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=fake
@@ -189,7 +189,7 @@ def test_one_failure_does_not_take_the_others_along(tmp_path: Path) -> None:
 def test_every_kernel_is_measured(
     name: str, causal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwise.comparing.attention_points.SECONDS_PER_CASE", 0.0)
+    monkeypatch.setattr("headwise.comparing.attention_measurement.SECONDS_PER_CASE", 0.0)
     conditions = replace(CONDITIONS, causal=causal)
     result: AttentionComparison = compare_attention(
         choose_kernels(name), lengths=(256,), conditions=conditions, directory=tmp_path
@@ -230,7 +230,7 @@ def test_what_is_asked_for() -> None:
 
 def test_the_first_length_is_foretold_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of 65,536² scores are never formed to find out that there is no room for them; what is tried is in no table."""
-    monkeypatch.setattr(attention_comparison, "available_memory", lambda device: 1 << 30)
+    monkeypatch.setattr(attention, "available_memory", lambda device: 1 << 30)
     asked: list[tuple[str, int]] = []
 
     def counting(

@@ -8,7 +8,7 @@ import pytest
 from headwise.comparing.lineage import compare_lineage
 from headwise.comparing.lineage_table import Lineage, Questions, Rung
 from headwise.errors import UsageError
-from headwise.explorer.lineage_plots import draw_lineage, make_figure
+from headwise.explorer.pictures.lineage_plots import draw_lineage, make_figure
 from headwise.tasks.events import Silence
 
 SMALL = (

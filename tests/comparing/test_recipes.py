@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from headwise.comparing import runs as comparison_runs
-from headwise.comparing import table as comparison_table
+from headwise.comparing import recipe_table, run_processes
+from headwise.comparing.recipe_table import ComparisonResult, VariantResult, as_markdown
 from headwise.comparing.recipes import compare, step_seconds
-from headwise.comparing.runs import finished_results, last_step
-from headwise.comparing.table import ComparisonResult, VariantResult, as_markdown
+from headwise.comparing.run_processes import finished_results, last_step
 from headwise.comparing.variants import Run, plan_comparison
 from headwise.errors import UsageError
 from headwise.evaluation.several_seeds import Estimate
@@ -57,7 +56,7 @@ def words(corpus: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def watched(directory: Path, corpus: Path, words: list[str]) -> tuple[ComparisonResult, Watcher]:
     """The files of the third variant vanish after they were checked, for as long as it runs."""
-    watcher, start = Watcher(), comparison_runs._start
+    watcher, start = Watcher(), run_processes._start
 
     def take_away(run: Run) -> subprocess.Popen[bytes]:
         if str(corpus) in run.recipe.model_dump_json():
@@ -65,7 +64,7 @@ def watched(directory: Path, corpus: Path, words: list[str]) -> tuple[Comparison
         return start(run)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison_runs, "_start", take_away)
+        patch.setattr(run_processes, "_start", take_away)
         result = compare(words, directory=directory, jobs=3, events=watcher)
     corpus.with_name("away").rename(corpus.with_name("train.de"))
     return result, watcher
@@ -106,7 +105,7 @@ def test_a_finished_run_is_not_repeated(
         started.append(run.variant)
         return subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
 
-    monkeypatch.setattr(comparison_runs, "_start", start)
+    monkeypatch.setattr(run_processes, "_start", start)
     again = compare(words, directory=directory)
     assert started == [watched[0].variants[2].name]
     assert again.variants[0].quality == watched[0].variants[0].quality
@@ -162,8 +161,8 @@ def test_what_another_process_trains_is_waited_for(
 
     rounds, ended, beaten = list[float](), list[int](), list[subprocess.Popen[bytes]]()
     watched_runs, time_sleep = plan_comparison(words, directory=directory), time.sleep
-    monkeypatch.setattr(comparison_runs, "_start", start)
-    monkeypatch.setattr(comparison_runs.time, "sleep", wait)
+    monkeypatch.setattr(run_processes, "_start", start)
+    monkeypatch.setattr(run_processes.time, "sleep", wait)
     result = compare(norms, directory=tmp_path, events=events)
     assert not result.failed
     assert started == [runs[1].label, runs[1].label]
@@ -287,7 +286,7 @@ def test_the_reason_is_that_of_this_attempt(
                 log.write(b"headwise: error: the disk is full\n")
         return subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
 
-    monkeypatch.setattr(comparison_runs, "_start", start)
+    monkeypatch.setattr(run_processes, "_start", start)
     result = compare(words, directory=tmp_path, jobs=2)
     assert [variant.failures for variant in result.variants] == [
         ("seed 1: it said nothing",),
@@ -300,4 +299,4 @@ def test_the_reason_is_that_of_this_attempt(
     [(-0.04, "+0.0"), (-0.0, "+0.0"), (0.04, "+0.0"), (-0.06, "-0.1"), (1.25, "+1.2")],
 )
 def test_a_difference_of_nothing_has_no_minus(number: float, shown: str) -> None:
-    assert comparison_table._signed(number) == shown
+    assert recipe_table._signed(number) == shown

@@ -13,7 +13,7 @@ import pytest
 
 from headwise.cli import train
 from headwise.cli.main import build_parser, main
-from headwise.cli.parser import parse
+from headwise.cli.options.parser import parse
 from headwise.settings import read_yaml
 from headwise.tasks.recipe import load_recipe, recipe_from
 from headwise.tasks.translation.translator import Translator

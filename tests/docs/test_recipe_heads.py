@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import build_parser
-from headwise.cli.parser import parse
+from headwise.cli.options.parser import parse
 from headwise.data.known.corpora import find_corpus
 from headwise.tasks.recipe import load_recipe
 from tests.docs.pages import ROOT

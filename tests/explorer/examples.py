@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.explorer.traces import AttentionMap, Trace
+from headwise.explorer.data.attention_maps import AttentionMap, Trace
 from headwise.randomness import numpy_generator
 
 NUM_LAYERS, NUM_HEADS = 2, 3

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from headwise.cli import display
 from headwise.cli.main import main
+from headwise.cli.terminal import display
 from headwise.storage import sha256_of
 from headwise.training.progress import Progress
 from tests.tasks.tiny import OVERRIDES

@@ -21,8 +21,8 @@ from typing import Any, NoReturn
 import pytest
 
 from headwise.cli.main import COMMANDS, build_parser, main
-from headwise.cli.parser import find_leaf
-from headwise.cli.paths import Output
+from headwise.cli.options.parser import find_leaf
+from headwise.cli.options.paths import Output
 from headwise.comparing.variants import plan_comparison
 from headwise.errors import UsageError
 from headwise.language import use_language

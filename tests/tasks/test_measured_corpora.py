@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import main
-from headwise.comparing.table import ComparisonResult
+from headwise.comparing.recipe_table import ComparisonResult
 from headwise.comparing.variants import plan_comparison
 from headwise.language import use_language
 from headwise.tasks.measured_corpora import note_on_measuring

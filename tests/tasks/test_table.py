@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headwise.cli.display import print_summary
+from headwise.cli.terminal.display import print_summary
 from headwise.tasks.bundle import explain_task
 from headwise.tasks.run_start import RunSummary
 from headwise.tasks.table import TASKS, find_entry, task_words

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from headwise.cli.paths import LanguageBundle, NewOutput
+from headwise.cli.options.paths import LanguageBundle, NewOutput
 from headwise.language import say
 
 

@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwise.cli.parser import positive
-from headwise.cli.paths import Input, NamedInput, OutputFile
-from headwise.cli.wrapping import write_line
+from headwise.cli.options.parser import positive
+from headwise.cli.options.paths import Input, NamedInput, OutputFile
+from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.explorer.number_tables import NumberTable
-    from headwise.explorer.worked import WorkedAttention
+    from headwise.explorer.data.attention_calculation import WorkedAttention
+    from headwise.explorer.data.number_input import NumberTable
 
 EXAMPLES = ("waist", "two-column")
 
@@ -138,7 +138,7 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     if arguments.plot is not None:
-        from headwise.explorer.drawing import check_picture
+        from headwise.explorer.pictures.matplotlib_figure import check_picture
 
         check_picture(Path(arguments.plot))
     for name in ("keys", "values", "queries"):
@@ -152,15 +152,15 @@ def check(arguments: argparse.Namespace) -> None:
 def run(arguments: argparse.Namespace) -> int:
     worked = _work(arguments)
     if arguments.plot is not None:
-        from headwise.explorer.worked_pictures import draw_worked
+        from headwise.explorer.pictures.calculation_picture import draw_worked
 
         draw_worked(worked, Path(arguments.plot))
         write_line(say(f"the picture: {arguments.plot}", f"图片：{arguments.plot}"), sys.stderr)
     if arguments.json:
         sys.stdout.write(json.dumps(worked.as_dict(), ensure_ascii=False, indent=2) + "\n")
         return 0
-    from headwise.cli.tables import print_table
-    from headwise.explorer.worked_tables import make_tables
+    from headwise.cli.terminal.tables import print_table
+    from headwise.explorer.data.calculation_tables import make_tables
 
     for title, headings, rows in make_tables(worked):
         print_table(headings, rows, title=title)
@@ -168,9 +168,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _work(arguments: argparse.Namespace) -> "WorkedAttention":
-    from headwise.explorer.number_tables import arrange
-    from headwise.explorer.worked import EXAMPLES as WORKED
-    from headwise.explorer.worked import choose_settings, work_out
+    from headwise.explorer.data.attention_calculation import EXAMPLES as WORKED
+    from headwise.explorer.data.attention_calculation import choose_settings, work_out
+    from headwise.explorer.data.number_input import arrange
 
     example = None if arguments.example is None else WORKED[arguments.example]
     score = arguments.score or (example.score if example else None)
@@ -193,7 +193,7 @@ def _work(arguments: argparse.Namespace) -> "WorkedAttention":
 def _table(
     arguments: argparse.Namespace, name: str, default: "NumberTable | None"
 ) -> "NumberTable":
-    from headwise.explorer.number_tables import read_numbers
+    from headwise.explorer.data.number_input import read_numbers
 
     text = getattr(arguments, name)
     if text is not None:
@@ -212,7 +212,7 @@ def _table(
 
 
 def _parameters(given: list[str]) -> "dict[str, NumberTable]":
-    from headwise.explorer.number_tables import read_numbers
+    from headwise.explorer.data.number_input import read_numbers
 
     tables = {}
     for text in given:

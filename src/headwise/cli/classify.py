@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.labelling import add_arguments, check, run_labelling
+from headwise.cli.label_commands import add_arguments, check, run_labelling
 from headwise.language import say
 
 __all__ = ["add_parser", "check", "run"]

@@ -6,9 +6,9 @@ import json
 import sys
 from pathlib import Path
 
-from headwise.cli.parser import positive
-from headwise.cli.paths import OutputDirectory, RecipeName
-from headwise.cli.wrapping import write_line
+from headwise.cli.options.parser import positive
+from headwise.cli.options.paths import OutputDirectory, RecipeName
+from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -235,10 +235,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_lineage(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import TrainingDisplay
-    from headwise.cli.tables import print_table
+    from headwise.cli.terminal.display import TrainingDisplay
+    from headwise.cli.terminal.tables import print_table
     from headwise.comparing.lineage import compare_lineage
-    from headwise.explorer.lineage_plots import draw_lineage
+    from headwise.explorer.pictures.lineage_plots import draw_lineage
 
     with TrainingDisplay() as display:
         result = compare_lineage(
@@ -263,12 +263,12 @@ def _run_lineage(arguments: argparse.Namespace) -> int:
 
 
 def _run_attention(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import TrainingDisplay
-    from headwise.cli.tables import print_table
+    from headwise.cli.terminal.display import TrainingDisplay
+    from headwise.cli.terminal.tables import print_table
     from headwise.comparing.attention import LENGTHS, compare_attention
-    from headwise.comparing.attention_requests import choose_conditions, choose_kernels
+    from headwise.comparing.attention_conditions import choose_conditions, choose_kernels
     from headwise.comparing.attention_table import remarks, tables
-    from headwise.explorer.attention_plots import draw_attention_comparison
+    from headwise.explorer.pictures.kernel_cost_plots import draw_attention_comparison
 
     conditions = choose_conditions(
         device=arguments.device or "auto",
@@ -308,10 +308,10 @@ def _run_attention(arguments: argparse.Namespace) -> int:
 
 
 def _run_recipes(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import TrainingDisplay
-    from headwise.cli.tables import print_table
+    from headwise.cli.terminal.display import TrainingDisplay
+    from headwise.cli.terminal.tables import print_table
     from headwise.comparing.recipes import compare
-    from headwise.explorer.comparison_plots import draw_comparison
+    from headwise.explorer.pictures.comparison_plots import draw_comparison
 
     with TrainingDisplay() as display:
         result = compare(

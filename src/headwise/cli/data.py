@@ -5,7 +5,7 @@ import json
 import sys
 from typing import Any
 
-from headwise.cli.wrapping import write_line
+from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 
 
@@ -86,7 +86,7 @@ def _list(*, as_json: bool) -> int:
     if as_json:
         sys.stdout.write(json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
         return 0
-    from headwise.cli.tables import print_table
+    from headwise.cli.terminal.tables import print_table
 
     rows = [
         (
@@ -113,7 +113,7 @@ def _list(*, as_json: bool) -> int:
 
 
 def _fetch(names: list[str], *, as_json: bool) -> int:
-    from headwise.cli.display import TrainingDisplay
+    from headwise.cli.terminal.display import TrainingDisplay
     from headwise.data.known.corpora import fetch_corpus, find_corpus
     from headwise.errors import DataError
 

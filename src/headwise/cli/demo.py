@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 
-from headwise.cli.paths import OutputDirectory
+from headwise.cli.options.paths import OutputDirectory
 from headwise.language import say
 
 
@@ -69,8 +69,8 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.cli.demo_report import print_demo
-    from headwise.cli.display import TrainingDisplay
+    from headwise.cli.terminal.demo_report import print_demo
+    from headwise.cli.terminal.display import TrainingDisplay
     from headwise.cli.translate import converse
     from headwise.demo import run_demo
 

@@ -4,8 +4,8 @@ import argparse
 import json
 import sys
 
-from headwise.cli.parser import override, positive
-from headwise.cli.paths import ModelOrRecipe
+from headwise.cli.options.parser import override, positive
+from headwise.cli.options.paths import ModelOrRecipe
 from headwise.language import say
 
 
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(description.as_dict(), ensure_ascii=False, indent=2) + "\n")
     else:
-        from headwise.cli.display import print_description
+        from headwise.cli.terminal.display import print_description
 
         print_description(description)
     return 0

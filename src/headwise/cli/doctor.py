@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 
-from headwise.cli.paths import ExistingRun
+from headwise.cli.options.paths import ExistingRun
 from headwise.language import say
 
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             + "\n"
         )
     else:
-        from headwise.cli.display import print_findings
+        from headwise.cli.terminal.display import print_findings
 
         print_findings(findings)
     return 3 if any(finding.state == "damaged" for finding in findings) else 0

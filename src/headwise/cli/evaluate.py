@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwise.cli.parser import add_checkpoint, add_computing
-from headwise.cli.paths import (
+from headwise.cli.options.parser import add_checkpoint, add_computing
+from headwise.cli.options.paths import (
     ExistingRun,
     ModelOrCheckpoint,
     ModelOrText,
@@ -134,7 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
     else:
-        from headwise.cli.display import print_scores
+        from headwise.cli.terminal.display import print_scores
 
         print_scores(result)
     return 0

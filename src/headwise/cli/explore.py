@@ -7,8 +7,8 @@ import webbrowser
 from pathlib import Path
 from typing import get_args
 
-from headwise.cli.parser import add_computing
-from headwise.cli.paths import NamedModel
+from headwise.cli.options.parser import add_computing
+from headwise.cli.options.paths import NamedModel
 from headwise.cli.serve import add_listening, announce, require_server, server_settings
 from headwise.errors import UsageError
 from headwise.language import say

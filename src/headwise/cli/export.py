@@ -5,7 +5,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.paths import Model, NewOutput, SentenceFile
+from headwise.cli.options.paths import Model, NewOutput, SentenceFile
 from headwise.language import say
 
 if TYPE_CHECKING:

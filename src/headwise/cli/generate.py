@@ -4,9 +4,9 @@ import argparse
 import json
 import sys
 
-from headwise.cli.parser import positive
-from headwise.cli.paths import LanguageModelPath
-from headwise.cli.wrapping import write_line
+from headwise.cli.options.parser import positive
+from headwise.cli.options.paths import LanguageModelPath
+from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 

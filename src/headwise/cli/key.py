@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from headwise.cli.paths import OutputFile
+from headwise.cli.options.paths import OutputFile
 from headwise.cli.serve import require_server
 from headwise.language import say
 

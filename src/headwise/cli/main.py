@@ -5,7 +5,7 @@ Exit status: 0 done · 1 our failure · 2 the caller's mistake · 3 bad or damag
 a saved stop. Results go to standard output, progress and messages to standard error. A command has
 up to three parts: `add_parser` declares its options, `check` refuses options that do not go
 together, `run` does the work. Between the two last the files that the options name are checked
-(paths.py). Nothing heavy is imported before `run`, so that help and most errors come at once.
+(options/paths.py). Nothing heavy is imported before `run`, so that help and most errors come at once.
 """
 
 import argparse
@@ -21,11 +21,11 @@ from importlib import import_module
 from typing import Any
 
 from headwise import __version__
-from headwise.cli.launching import command_to_go_on, is_first_process
-from headwise.cli.parser import Parser, find_leaf, name_options, parse
-from headwise.cli.path_checks import check_paths
-from headwise.cli.standard_error import forgive_standard_error
-from headwise.cli.wrapping import write_line
+from headwise.cli.launcher import command_to_go_on, is_first_process
+from headwise.cli.options.parser import Parser, find_leaf, name_options, parse
+from headwise.cli.options.path_checks import check_paths
+from headwise.cli.terminal.standard_error import forgive_standard_error
+from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import HeadwiseError, SaidElsewhere, TrainingStopped
 from headwise.language import say, use_language
 

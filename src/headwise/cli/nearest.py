@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from headwise.cli.parser import positive
-from headwise.cli.paths import OutputFile, WordVectorModel
-from headwise.cli.wrapping import write_line
+from headwise.cli.options.parser import positive
+from headwise.cli.options.paths import OutputFile, WordVectorModel
+from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -89,13 +89,13 @@ def check(arguments: argparse.Namespace) -> None:
     from pathlib import Path
 
     if arguments.plot is not None:
-        from headwise.explorer.drawing import check_picture
+        from headwise.explorer.pictures.matplotlib_figure import check_picture
 
         check_picture(Path(arguments.plot))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.cli.tables import print_table
+    from headwise.cli.terminal.tables import print_table
     from headwise.tasks.word_vectors.bundle import load_word_vectors
 
     space = load_word_vectors(arguments.model).space
@@ -149,7 +149,7 @@ def _draw(
 ) -> None:
     from pathlib import Path
 
-    from headwise.explorer.word_map import draw_word_map
+    from headwise.explorer.pictures.word_map import draw_word_map
     from headwise.models.vector_space import parse_expression
 
     asked = [

@@ -7,8 +7,8 @@ import contextlib
 import json
 import sys
 
-from headwise.cli.parser import override, positive
-from headwise.cli.paths import RecipeName
+from headwise.cli.options.parser import override, positive
+from headwise.cli.options.paths import RecipeName
 from headwise.language import say
 
 
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(plan.as_dict(), ensure_ascii=False, indent=2) + "\n")
     else:
-        from headwise.cli.display import print_plan
+        from headwise.cli.terminal.display import print_plan
 
         print_plan(plan)
     return 0

@@ -7,10 +7,10 @@ import json
 import math
 import sys
 
-from headwise.cli.parser import positive
-from headwise.cli.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream
+from headwise.cli.options.parser import positive
+from headwise.cli.options.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream
 from headwise.cli.score import headings
-from headwise.cli.wrapping import write_line
+from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -85,7 +85,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.cli.tables import print_table
+    from headwise.cli.terminal.tables import print_table
     from headwise.tasks.pretraining.gap_filling import load_predictor
     from headwise.tasks.text_input import read_sentences
 

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
-from headwise.cli.paths import RecipeName
+from headwise.cli.options.paths import RecipeName
 from headwise.language import say
 
 
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_groups(groups: Mapping[str, Sequence[tuple[str, str]]]) -> None:
     """Names and what they are, under titles; wrapped at a terminal's width, a line each elsewhere."""
-    from headwise.cli.tables import print_columns
+    from headwise.cli.terminal.tables import print_columns
 
     width = max(len(name) for rows in groups.values() for name, _ in rows)
     for title, rows in groups.items():

@@ -9,8 +9,8 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from headwise.cli.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream, TextFile
-from headwise.cli.wrapping import write_line
+from headwise.cli.options.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream, TextFile
+from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -172,7 +172,7 @@ def _rounded(value: float) -> str:
 
 
 def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
-    from headwise.cli.tables import print_table
+    from headwise.cli.terminal.tables import print_table
 
     rows = [
         (

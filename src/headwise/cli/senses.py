@@ -7,8 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.paths import OutputFile, TextFile, WordReaderModel
-from headwise.cli.wrapping import write_line
+from headwise.cli.options.paths import OutputFile, TextFile, WordReaderModel
+from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def check(arguments: argparse.Namespace) -> None:
     from pathlib import Path
 
     if arguments.plot is not None:
-        from headwise.explorer.drawing import check_picture
+        from headwise.explorer.pictures.matplotlib_figure import check_picture
 
         check_picture(Path(arguments.plot))
 
@@ -108,7 +108,7 @@ def check(arguments: argparse.Namespace) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from headwise.cli.display import TrainingDisplay
+    from headwise.cli.terminal.display import TrainingDisplay
     from headwise.data.labels.word_senses import read_senses
     from headwise.errors import UsageError
 
@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _draw(arguments: argparse.Namespace, report: "SenseReport", vectors: "SenseVectors") -> None:
     from pathlib import Path
 
-    from headwise.explorer.sense_map import draw_sense_map
+    from headwise.explorer.pictures.sense_map import draw_sense_map
 
     measured = {one.word: one for one in report.words}
     word = next((one for one in arguments.word if one in measured), report.words[0].word)
@@ -176,7 +176,7 @@ def _draw(arguments: argparse.Namespace, report: "SenseReport", vectors: "SenseV
 
 
 def _print(report: "SenseReport") -> None:
-    from headwise.cli.tables import print_table
+    from headwise.cli.terminal.tables import print_table
 
     models = list(report.words[0].scores)
     print_table(

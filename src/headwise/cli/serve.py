@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from headwise.cli.parser import add_computing
-from headwise.cli.paths import Input, NamedModel
-from headwise.cli.wrapping import write_line
+from headwise.cli.options.parser import add_computing
+from headwise.cli.options.paths import Input, NamedModel
+from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 

@@ -7,9 +7,9 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from headwise.cli.launching import is_first_process
-from headwise.cli.parser import OVERRIDE, override
-from headwise.cli.paths import OutputDirectory, RecipeName
+from headwise.cli.launcher import is_first_process
+from headwise.cli.options.parser import OVERRIDE, override
+from headwise.cli.options.paths import OutputDirectory, RecipeName
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -125,7 +125,7 @@ def _recipe_of_run(arguments: argparse.Namespace) -> RecipeName:
 def run(arguments: argparse.Namespace) -> int:
     import tempfile
 
-    from headwise.cli.display import TrainingDisplay, print_summary
+    from headwise.cli.terminal.display import TrainingDisplay, print_summary
     from headwise.tasks.run import check_run, train
 
     recipe, overrides = arguments.recipe, arguments.overrides

@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from headwise.cli.paths import ExistingRun
-from headwise.cli.translate_options import add_parser
-from headwise.cli.wrapping import write_line
+from headwise.cli.options.paths import ExistingRun
+from headwise.cli.options.translate_options import add_parser
+from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from headwise.cli.display import TrainingDisplay
+    from headwise.cli.terminal.display import TrainingDisplay
     from headwise.decoding.choices import DecodingSettings
-    from headwise.explorer.traces import Trace
+    from headwise.explorer.data.attention_maps import Trace
     from headwise.tasks.translation.line_translation import Line
     from headwise.tasks.translation.translator import Translation, Translator
 
@@ -27,7 +27,7 @@ __all__ = ["add_parser", "check", "converse", "run"]
 
 def check(arguments: argparse.Namespace) -> None:
     if arguments.attention is not None:
-        from headwise.explorer.attention_files import check_ending
+        from headwise.explorer.pictures.attention_files import check_ending
 
         check_ending(Path(arguments.attention))
     if _asks(arguments) and arguments.attention is not None:
@@ -131,7 +131,7 @@ class _Progress:
 
     def __enter__(self) -> Self:
         if self._is_shown:
-            from headwise.cli.display import TrainingDisplay
+            from headwise.cli.terminal.display import TrainingDisplay
 
             self._display = TrainingDisplay().__enter__()
         return self
@@ -163,8 +163,8 @@ class _Looking:
         self.traces: list["Trace"] = []
 
     def add(self, line: "Translation") -> None:
-        from headwise.explorer.attention_files import check_size
-        from headwise.explorer.tracing import trace_from
+        from headwise.explorer.data.translation_maps import trace_from
+        from headwise.explorer.pictures.attention_files import check_size
 
         for part in line.parts:
             if part.attention is not None:
@@ -172,7 +172,7 @@ class _Looking:
                 check_size(self.traces, self.path)
 
     def write(self) -> None:
-        from headwise.explorer.attention_files import write_attention
+        from headwise.explorer.pictures.attention_files import write_attention
 
         title = say("Attention", "注意力") + f" · {' → '.join(self.languages)}"
         write_attention(self.traces, self.path, title=title)

@@ -5,7 +5,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.paths import InputFile, NewOutput, TextFile, WordVectorModel
+from headwise.cli.options.paths import InputFile, NewOutput, TextFile, WordVectorModel
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
                 ]
                 sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
             else:
-                from headwise.cli.tables import print_table
+                from headwise.cli.terminal.tables import print_table
 
                 headings = (
                     say("list", "列表"),

@@ -21,9 +21,9 @@ import torch
 
 from headwise.attention.capabilities import AttentionKind
 from headwise.attention.choices import attention_kinds
-from headwise.comparing.attention_points import Conditions, Point, measure_point
-from headwise.comparing.attention_progress import TimeLeft, foretell
+from headwise.comparing.attention_measurement import Conditions, Point, measure_point
 from headwise.comparing.attention_table import AttentionComparison, as_markdown
+from headwise.comparing.attention_time_left import TimeLeft, foretell
 from headwise.errors import CheckpointError, HeadwiseError, UsageError
 from headwise.language import clock, say
 from headwise.planning.available_memory import available_memory

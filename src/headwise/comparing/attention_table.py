@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from headwise.attention.choices import attention_kinds
-from headwise.comparing.attention_points import Conditions, Point
+from headwise.comparing.attention_measurement import Conditions, Point
 from headwise.language import say
 
 SLOPE_FROM = 4096

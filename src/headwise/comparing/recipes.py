@@ -20,14 +20,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headwise.comparing.runs import Outcome, run_all
-from headwise.comparing.table import (
+from headwise.comparing.recipe_table import (
     LABELS,
     TRANSLATION,
     ComparisonResult,
     VariantResult,
     as_markdown,
 )
+from headwise.comparing.run_processes import Outcome, run_all
 from headwise.comparing.variants import Run, plan_comparison
 from headwise.evaluation.several_seeds import SeedScores
 from headwise.evaluation.translation import build_metrics

@@ -9,8 +9,8 @@ from fastapi.testclient import TestClient
 
 from headwise.attention.choices import BUILT_IN
 from headwise.cli.main import main
-from headwise.explorer.opened_row import open_row
-from headwise.explorer.pattern_tables import show_pattern, shown_kinds
+from headwise.explorer.data.attention_patterns import show_pattern, shown_kinds
+from headwise.explorer.data.attention_row import open_row
 from headwise.serving.api.attend import answer_row
 from headwise.serving.schemas.attention import RowBody
 from headwise.serving.work.jobs import Abandoned

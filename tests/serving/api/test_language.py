@@ -14,7 +14,7 @@ from headwise.serving.app import create_app
 from headwise.serving.schemas.limits import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel
 from headwise.tasks.language.language_model import LanguageModel
-from tests.explorer.test_run_logs import write_run
+from tests.explorer.data.test_run_logs import write_run
 
 ARPA = """\\data\\
 ngram 1=5

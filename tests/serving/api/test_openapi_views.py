@@ -11,7 +11,7 @@ from headwise.serving.app import create_app
 from headwise.serving.schemas.limits import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel, load_models
 from headwise.tasks.language.language_model import LanguageModel
-from tests.explorer.test_run_logs import write_run
+from tests.explorer.data.test_run_logs import write_run
 from tests.serving.api.test_language import ARPA
 from tests.serving.api.test_openapi import examine
 from tests.serving.conftest import BUNDLE

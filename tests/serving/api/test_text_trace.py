@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from headwise.explorer import sentence_traces
-from headwise.explorer.sentence_traces import MapChoice
-from headwise.explorer.text_traces import open_text_row, trace_text
+from headwise.explorer.data import translation_trace
+from headwise.explorer.data.language_model_trace import open_text_row, trace_text
+from headwise.explorer.data.translation_trace import MapChoice
 from headwise.serving.app import create_app
 from headwise.serving.schemas.limits import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel
+from tests.explorer.data.test_language_model_trace import TEXT
 from tests.explorer.reading import make_reader
-from tests.explorer.test_text_traces import TEXT
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_what_a_language_model_cannot_do(
 def test_too_many_values_are_told_by_their_code(
     reading: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sentence_traces, "MAX_VALUES", 2 * 7 * 7)
+    monkeypatch.setattr(translation_trace, "MAX_VALUES", 2 * 7 * 7)
     body = {"model": "gpt", "text": TEXT, "maps": {"kinds": ["decoder_self"]}}
     assert reading.post("/v1/trace", json=body).json()["error"]["code"] == "too_many_values"
     one_layer = {**body, "maps": {"kinds": ["decoder_self"], "layers": [2]}}

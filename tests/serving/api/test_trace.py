@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from headwise.explorer import sentence_traces
-from headwise.explorer.tracing import trace_translation
+from headwise.explorer.data import translation_trace
+from headwise.explorer.data.translation_maps import trace_translation
 from headwise.serving.api.page import page_files
 from headwise.serving.api.trace import answer_occlusion, answer_trace
 from headwise.serving.schemas.trace import OccludeBody, TraceBody
@@ -102,7 +102,7 @@ def test_limits(
 def test_too_many_weights_are_refused_with_a_way_out(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sentence_traces, "MAX_VALUES", 100)
+    monkeypatch.setattr(translation_trace, "MAX_VALUES", 100)
     error = client.post("/v1/trace", json={"text": TEXT, "maps": {"kinds": ALL}}).json()["error"]
     assert error["code"] == "too_many_values"
     assert "ask for fewer kinds, layers or heads" in error["message"]

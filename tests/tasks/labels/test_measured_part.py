@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from headwise.comparing.recipe_table import as_markdown
 from headwise.comparing.recipes import compare
-from headwise.comparing.table import as_markdown
 from headwise.comparing.variants import plan_comparison
 from headwise.errors import DataError, SettingsError, UsageError
 from headwise.tasks.any_recipe import AnyRecipe

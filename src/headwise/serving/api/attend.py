@@ -9,11 +9,17 @@ from fastapi import APIRouter
 
 from headwise.attention.score_choices import DEFAULT_SCORE, score_kinds
 from headwise.errors import UsageError
-from headwise.explorer.number_tables import NumberTable, Rows, arrange
-from headwise.explorer.opened_row import count_layers, open_row
-from headwise.explorer.text_traces import open_text_row, require_reader
-from headwise.explorer.worked import EXAMPLES, WorkedAttention, choose_settings, estimate, work_out
-from headwise.explorer.worked_tables import describe_score
+from headwise.explorer.data.attention_calculation import (
+    EXAMPLES,
+    WorkedAttention,
+    choose_settings,
+    estimate,
+    work_out,
+)
+from headwise.explorer.data.attention_row import count_layers, open_row
+from headwise.explorer.data.calculation_tables import describe_score
+from headwise.explorer.data.language_model_trace import open_text_row, require_reader
+from headwise.explorer.data.number_input import NumberTable, Rows, arrange
 from headwise.serving.api.text_trace import find_attending
 from headwise.serving.schemas.attention import (
     AttendBody,

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from headwise.attention.choices import attention_kinds
 from headwise.attention.score_choices import NORMALIZERS, score_kinds
 from headwise.blocks.choices import FEED_FORWARDS, norm_kinds
-from headwise.explorer.worked import EXAMPLES
+from headwise.explorer.data.attention_calculation import EXAMPLES
 from headwise.positions.choices import position_kinds
 from headwise.serving.schemas.attention import KindsReply
 from headwise.serving.schemas.base import REFUSALS

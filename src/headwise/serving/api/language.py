@@ -7,7 +7,7 @@ import math
 from fastapi import APIRouter
 
 from headwise.errors import UsageError
-from headwise.explorer.word_places import place_words, suggest_queries
+from headwise.explorer.data.word_neighbours import place_words, suggest_queries
 from headwise.models.vector_space import VectorSpace
 from headwise.serving.http.errors import Refusal
 from headwise.serving.schemas.base import REFUSALS

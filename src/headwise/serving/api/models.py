@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from headwise.explorer.text_traces import attends
+from headwise.explorer.data.language_model_trace import attends
 from headwise.serving.schemas.base import REFUSALS, ModelReply, ModelsReply
 from headwise.serving.state import State
 

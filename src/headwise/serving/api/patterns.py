@@ -6,8 +6,8 @@ from pathlib import Path
 
 from fastapi import APIRouter
 
-from headwise.explorer.attention_costs import find_costs, shipped_costs
-from headwise.explorer.pattern_tables import show_pattern, sized
+from headwise.explorer.data.attention_patterns import show_pattern, sized
+from headwise.explorer.data.kernel_costs import find_costs, shipped_costs
 from headwise.serving.schemas.attention import CostReply, CostsReply, PatternReply, PatternsBody
 from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.state import State

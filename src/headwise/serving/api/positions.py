@@ -4,8 +4,8 @@ from fastapi import APIRouter
 
 from headwise.attention.shapes import check_heads
 from headwise.errors import UsageError
-from headwise.explorer.opened_row import require_attention
-from headwise.explorer.position_tables import build_parts, parts_of, show_positions
+from headwise.explorer.data.attention_row import require_attention
+from headwise.explorer.data.position_tables import build_parts, parts_of, show_positions
 from headwise.models.choices import EncoderDecoderSettings
 from headwise.positions.choices import DEFAULT_POSITION
 from headwise.serving.schemas.attention import MAX_DIM, PositionsBody, PositionsReply

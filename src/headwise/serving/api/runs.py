@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from headwise.explorer.run_logs import NoRunError, list_runs, read_run
+from headwise.explorer.data.run_logs import NoRunError, list_runs, read_run
 from headwise.serving.http.errors import Refusal
 from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.schemas.language import LogReply, RunReply, RunsReply

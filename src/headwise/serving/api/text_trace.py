@@ -3,16 +3,16 @@ decoder-only Transformer reads it.
 
 The reply has the form of a translation's. The text itself stands where the translation would; there
 is no source, no search and no tree, and a wish for them is refused. Tested against:
-explorer/text_traces.py.
+explorer/data/language_model_trace.py.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from headwise.explorer.decisions import Choice, Decision
-from headwise.explorer.packing import pack_map, pack_side
-from headwise.explorer.sentence_traces import MapChoice, TooManyValuesError
-from headwise.explorer.text_traces import TextTrace, trace_text
+from headwise.explorer.data.language_model_trace import TextTrace, trace_text
+from headwise.explorer.data.next_token_choices import Choice, Decision
+from headwise.explorer.data.trace_json import pack_map, pack_side
+from headwise.explorer.data.translation_trace import MapChoice, TooManyValuesError
 from headwise.serving.http.errors import Refusal
 from headwise.serving.schemas.trace import (
     ChoiceReply,

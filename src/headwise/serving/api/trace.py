@@ -12,12 +12,12 @@ from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.rules.phrases import encode_prefix
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.length_penalty import AverageLength, WuLength
-from headwise.explorer.decisions import spell
-from headwise.explorer.occlusion import occlude
-from headwise.explorer.packing import pack_map, pack_side
-from headwise.explorer.search_trees import Node
-from headwise.explorer.sentence_traces import SentenceTrace, check_prefix, trace_sentence
-from headwise.explorer.words import group_pieces
+from headwise.explorer.data.next_token_choices import spell
+from headwise.explorer.data.occlusion import occlude
+from headwise.explorer.data.search_tree import Node
+from headwise.explorer.data.trace_json import pack_map, pack_side
+from headwise.explorer.data.translation_trace import SentenceTrace, check_prefix, trace_sentence
+from headwise.explorer.data.word_grouping import group_pieces
 from headwise.serving.api.text_trace import (
     answer_text,
     find_attending,

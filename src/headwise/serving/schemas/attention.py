@@ -20,7 +20,7 @@ from pydantic_core import PydanticKnownError
 
 from headwise.attention.score_choices import DEFAULT_WEIGHTS, NORMALIZERS, SCORES
 from headwise.attention.score_choices import GROUP as ADDED_SCORES
-from headwise.explorer.pattern_tables import shown_words
+from headwise.explorer.data.attention_patterns import shown_words
 from headwise.positions.choices import BUILT_IN as POSITIONS
 from headwise.positions.declaration import PositionKind
 from headwise.serving.schemas.base import (

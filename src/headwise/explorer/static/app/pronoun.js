@@ -1,7 +1,7 @@
 /*
  * The notes' pronoun: two sentences that differ in one word, and in what "it" stands for. The head to show is looked for, not fixed:
  * the one whose pronoun looks most at the noun that is meant, in both sentences. If no head does that, the panel says so and shows the mean
- * of the last layer (the same rule as explorer/pronoun_pictures.py).
+ * of the last layer (the same rule as explorer/pictures/pronoun_picture.py).
  */
 
 import { ask } from "./api.js";

@@ -1,0 +1,1 @@
+"""The options of commands: the parser, and files that are checked before a command runs."""

@@ -1,0 +1,254 @@
+"""argparse that speaks both languages, keeps the lines of an example as they are, and proposes the
+nearest name.
+
+Options are exact (no abbreviations: a new option must not change the meaning of an old script), and
+`--lang` may stand anywhere.
+"""
+
+import argparse
+import contextlib
+import difflib
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from headwise.cli.options.paths import Output
+from headwise.cli.terminal.wrapping import wrap, write_line
+from headwise.language import say
+
+OVERRIDE = r"\s*[\w.]+\s*=.*"
+
+# argparse's own sentences in Chinese; what is not listed stays English.
+_CHINESE = (
+    (r"the following arguments are required: (.*)", r"缺少必需的参数：\1"),
+    (r"unrecognized arguments: (.*)", r"无法识别的参数：\1"),
+    (
+        r"argument (.*?): invalid choice: (.*?) \(choose from (.*)\)",
+        r"参数 \1：没有 \2 这个选择（可选：\3）",
+    ),
+    (r"argument (.*?): expected one argument", r"参数 \1：需要一个值"),
+    (r"argument (.*?): (.*)", r"参数 \1：\2"),
+)
+
+
+def positive(text: str) -> int:
+    """The type of options that count: a whole number from 1 on."""
+    with contextlib.suppress(ValueError):
+        if (number := int(text)) >= 1:
+            return number
+    raise argparse.ArgumentTypeError(
+        say(
+            f"{text!r} is not a whole number from 1 on; give one such as 4",
+            f"{text!r} 不是正整数；请给出例如 4",
+        )
+    )
+
+
+def override(text: str) -> str:
+    """The type of changes of a recipe; whether there is such a key is for the recipe to say."""
+    if re.fullmatch(OVERRIDE, text, re.DOTALL):
+        return text
+    raise argparse.ArgumentTypeError(
+        say(
+            f"{text!r} is not an override; write key.path=value, e.g. training.steps=100",
+            f"{text!r} 不是覆盖项；请写成 键.路径=值，例如 training.steps=100",
+        )
+    )
+
+
+def add_computing(parser: argparse.ArgumentParser) -> None:
+    """Where and in what numbers a model computes."""
+    parser.add_argument(
+        "--device",
+        default="auto",
+        choices=("auto", "cpu", "cuda"),
+        help=say("auto, cpu or cuda", "auto、cpu 或 cuda"),
+    )
+    parser.add_argument(
+        "--precision",
+        default="auto",
+        choices=("auto", "fp32", "fp16", "bf16", "int8"),
+        help=say(
+            "numbers of the products: auto keeps the results of fp32; fp16 (weights), bf16, int8 "
+            "are faster and round more; with int8 a translation may depend on its neighbours in "
+            "the batch",
+            "乘积所用的数：auto 保持 fp32 的结果；fp16（权重）、bf16、int8 更快、舍入更多；用 "
+            "int8 时译文可能受同批句子影响",
+        ),
+    )
+
+
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """Which weights of a run that has no model yet."""
+    parser.add_argument(
+        "--checkpoint",
+        choices=("best", "last"),
+        help=say(
+            "of a run that is not finished: use its best or its last checkpoint",
+            "运行尚未完成时：使用其最好的（best）或最近的（last）检查点",
+        ),
+    )
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Wraps paragraphs, but leaves indented lines (examples) alone."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = []
+        for line in text.splitlines():
+            lines += [line] if line.startswith(" ") else wrap(line, width)
+        return "\n".join(indent + line for line in lines)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """The help of an option beside its name: in Chinese broken between characters, which are
+        two columns wide.
+        """
+        return wrap(" ".join(text.split()), width)
+
+    def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
+        super().add_usage(
+            usage, actions, groups, say("usage: ", "用法：") if prefix is None else prefix
+        )
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of the program, of each command and of each action."""
+
+    def __init__(self, *, prog: str, description: str, epilog: str | None = None) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            add_help=False,
+            allow_abbrev=False,
+            formatter_class=HelpFormatter,
+        )
+        self._positionals.title = say("what to give", "参数")
+        self._optionals.title = say("options", "选项")
+        self.add_argument("-h", "--help", action="help", help=say("show this help", "显示本帮助"))
+        self.add_argument(
+            "--lang",
+            choices=("en", "zh"),
+            default=argparse.SUPPRESS,
+            help=say("language of messages (default: from LANG)", "消息语言（默认取自 LANG）"),
+        )
+
+    def _add_action(self, action: Any) -> Any:
+        """As usual; the help of what is written says what happens to its directory."""
+        if isinstance(action.type, type) and issubclass(action.type, Output):
+            action.help += action.type.note()
+        return super()._add_action(action)
+
+    def error(self, message: str, *, meant: str = "") -> NoReturn:
+        """Print what is wrong and what was `meant`, as far as it can be guessed, and leave with
+        status 2.
+        """
+        self.print_usage(sys.stderr)
+        hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
+        said = say(message, _in_chinese(message))
+        write_line(
+            f"{self.prog}: {said}{meant or self._guess(message)}{say('; ', '；')}{hint}", sys.stderr
+        )
+        self.exit(2)
+
+    def _guess(self, message: str) -> str:
+        """What was meant by a word that is unknown: what is given here without an option, or the
+        nearest known word.
+        """
+        unknown = re.search(r"(?:unrecognized arguments:|invalid choice:) '?([^\s',]+)", message)
+        if unknown is None:
+            return ""
+        word = unknown[1].split("=")[0]
+        for name in (str(action.metavar) for action in self._actions if not action.option_strings):
+            if word == f"--{name.lower()}":
+                given = f"`{self.prog} {name}`"
+                return say(
+                    f"; give it without {word}: {given}", f"；请直接给出，不加 {word}：{given}"
+                )
+        known = [option for action in self._actions for option in action.option_strings]
+        known += [str(choice) for action in self._actions for choice in action.choices or ()]
+        near = next(iter(difflib.get_close_matches(word, known, n=1)), None)
+        return say(f"; did you mean {near!r}?", f"；是否想写 {near!r}？") if near else ""
+
+
+def _in_chinese(message: str) -> str:
+    for pattern, chinese in _CHINESE:
+        if re.fullmatch(pattern, message):
+            return re.sub(pattern, chinese, message)
+    return message
+
+
+def name_options(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """How the user writes what argparse keeps under a `dest`: --source, or FILE for what is given
+    without an option.
+    """
+    return {
+        action.dest: (*action.option_strings, str(action.metavar or action.dest))[0]
+        for action in parser._actions
+    }
+
+
+def find_leaf(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser that the words given so far lead to: of the command, or of its action."""
+    for word in given:
+        actions = [
+            action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+        ]
+        if actions and word in actions[0].choices:
+            parser = actions[0].choices[word]
+    return parser
+
+
+def _name_override(leaf: argparse.ArgumentParser, given: Sequence[str], word: str) -> str:
+    """`--steps 20` for `training.steps=20`: the override that was meant, if recipes have such a
+    key.
+    """
+    if not any(action.dest == "overrides" for action in leaf._actions):
+        return ""
+    from headwise.tasks.recipe_files import propose_overrides, task_of_recipe
+
+    option, _, value = word.partition("=")
+    after = list(given[given.index(word) + 1 :])
+    value = value or (
+        after[0] if after and not after[0].startswith("-") and "=" not in after[0] else "…"
+    )
+    overrides = propose_overrides(option, value, task=task_of_recipe(given[1:]))
+    if not overrides:
+        return ""
+    meant = say(" or ", " 或 ").join(overrides)
+    return say(
+        f"; a value of the recipe is changed without dashes: {meant}",
+        f"；修改配方中的值不加横线：{meant}",
+    )
+
+
+def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
+    """argparse takes positionals in one piece only; `key.path=value` may also stand behind options.
+
+    Unknown options are refused before anything else is: `--modle` is the mistake, not the missing
+    `--model`.
+    """
+    leaf = find_leaf(parser, given)
+    known = {
+        option for action in (*parser._actions, *leaf._actions) for option in action.option_strings
+    }
+    for word in given[: given.index("--")] if "--" in given else given:
+        if word.startswith("--") and " " not in word and word.partition("=")[0] not in known:
+            assert isinstance(leaf, Parser)
+            leaf.error(f"unrecognized arguments: {word}", meant=_name_override(leaf, given, word))
+    parsed, rest = parser.parse_known_args(given)
+    takes_overrides = any(action.dest == "overrides" for action in leaf._actions)
+    unknown = [word for word in rest if word.startswith("-") or not takes_overrides]
+    if unknown:
+        leaf.error(f"unrecognized arguments: {' '.join(unknown)}")
+    for action in leaf._actions:
+        if rest and action.dest == "overrides":
+            try:
+                parsed.overrides = [
+                    *parsed.overrides,
+                    *(leaf._get_value(action, word) for word in rest),
+                ]
+            except argparse.ArgumentError as error:
+                leaf.error(str(error))
+    return parsed

@@ -1,0 +1,1 @@
+"""What commands write for people: wrapped lines, tables, progress, reports."""

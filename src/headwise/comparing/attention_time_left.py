@@ -1,0 +1,74 @@
+"""How long the rest of `headwise compare attention` takes, foretold from the points that were
+measured.
+
+A point's time is that of its calls, which are repeated for about a second each, and what stands
+around them (building, comparing with exact attention, compiling on a GPU). Calls at the next length
+are foretold from those before; of a kernel that nothing is known of yet, the mean of the others is
+expected; what stands around them is the mean of what it was so far.
+
+    point = repeated(forward) + repeated(forward + backward) + around
+
+Tested with points that take known times.
+"""
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from headwise.comparing.attention_measurement import Point, repeated_seconds
+from headwise.comparing.attention_table import fit_slope
+
+STEEPEST = 2.5
+"""No kernel's cost grows faster; a slope through two noisy points might."""
+
+
+def foretell(known: Sequence[tuple[int, float | None]], length: int) -> float | None:
+    """A cost at a length, on the line through the last two that are known (in logarithms); of one
+    alone, by the square.
+    """
+    pairs = [(size, value) for size, value in known if value is not None and value > 0][-2:]
+    if not pairs:
+        return None
+    slope = fit_slope(pairs) if len(pairs) > 1 else 2.0
+    size, value = pairs[-1]
+    return value * (length / size) ** min(max(slope or 0.0, 0.0), STEEPEST)
+
+
+class TimeLeft:
+    """What points were found to take, and what is expected of the others; a call over `longest` is
+    left out and takes nothing.
+    """
+
+    def __init__(self, points: Iterable[Point], *, longest: float) -> None:
+        self._points = [point for point in points if point.skipped is None]
+        self._around: list[float] = []
+        self._longest = longest
+
+    def add(self, point: Point, seconds: float) -> None:
+        """A point that was measured now, and how long that took."""
+        if point.skipped is None:
+            self._points.append(point)
+            self._around.append(max(0.0, seconds - self._calls(point.kernel, point.length)))
+
+    def left(self, remaining: Iterable[tuple[str, int]]) -> float | None:
+        """Seconds for these points; None before anything is known."""
+        if not self._points:
+            return None
+        names = {point.kernel for point in self._points}
+        total = 0.0
+        for name, length in remaining:
+            known = [name] if name in names else sorted(names)
+            total += statistics.fmean(self._expect(one, length) for one in known)
+        return total
+
+    def _expect(self, name: str, length: int) -> float:
+        calls = self._calls(name, length)
+        return calls + statistics.fmean(self._around or [0.0]) if calls else 0.0
+
+    def _calls(self, name: str, length: int) -> float:
+        own = sorted(
+            (p for p in self._points if p.kernel == name and p.length <= length),
+            key=lambda p: p.length,
+        )
+        forward = foretell([(point.length, point.forward_seconds) for point in own], length) or 0.0
+        both = foretell([(point.length, point.both_seconds) for point in own], length) or 0.0
+        return 0.0 if both > self._longest else repeated_seconds(forward) + repeated_seconds(both)

@@ -1,0 +1,267 @@
+"""The logs of trainings under one directory, for whoever watches: what there is, and what is new
+since the last look.
+
+    runs/mine/log.jsonl      one JSON object a line (training/log_file.py); a line is whole or not there
+    runs/mine/model/         there when the run is finished; results.json holds its scores
+
+`read_run` goes on from a byte: a live run is asked again and again and hands out only what it has
+written since. A log that has become shorter was cut back by a resumed run, and is read from its
+beginning (`restarted`). Names are paths below the directory and nothing else: what leads out of it,
+by .. or by a link, is not found. Long logs are thinned to at most `MAX_LINES` lines of each kind.
+Others write here (untrusted_files.py): a run that cannot be read is left out and the rest stays, a line
+that is too long is passed over.
+
+Tested against: a log that grows, is cut back, ends in half a line; names that lead out; runs of
+every bad sort.
+"""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import DataError, HeadwiseError, UsageError
+from headwise.explorer.data.untrusted_files import (
+    is_file_inside,
+    is_sendable,
+    lies_inside,
+    number_of,
+    open_inside,
+    read_inside,
+    read_json_inside,
+    text_of,
+)
+from headwise.settings.reading import read_yaml
+
+LOG = "log.jsonl"
+MAX_RUNS, MAX_ENTRIES, MAX_DEPTH = 200, 4000, 3
+MAX_BYTES = 4 << 20
+"""Read at one call; the rest comes with the next. No line is longer."""
+MAX_RECIPE_BYTES, MAX_RESULTS_BYTES = 1 << 16, 1 << 18
+RECIPE_SECONDS = 2.0
+"""Recipes are read for so long; a list asked for again goes on with those that are left."""
+MAX_KINDS = 8
+MAX_LINES = 2000
+MAX_FIELDS = 40
+MAX_NAME = 300
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """A run as the list shows it."""
+
+    name: str
+    task: str | None
+    model: str | None
+    changed: float
+    """When its log was last written, in seconds since 1970."""
+    size: int
+    finished: bool
+    scores: dict[str, float]
+    """What it reached in the end: BLEU of the test set, perplexity …"""
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class RunPart:
+    """Lines from a byte on; asking again with `offset` goes on where this ended."""
+
+    name: str
+    lines: list[dict[str, Any]]
+    offset: int
+    restarted: bool
+    finished: bool
+    more: bool
+    """There is more to read at once."""
+    seconds_since_change: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def list_runs(root: Path) -> list[RunEntry]:
+    """Runs at most three levels below, newest first; a directory that is a run is not searched for
+    others.
+    """
+    inside = root.resolve()
+    until = time.monotonic() + RECIPE_SECONDS
+    found = [
+        run for path in _find(inside) if (run := _entry(inside, path, until=until)) is not None
+    ]
+    return sorted(found, key=lambda run: (-run.changed, run.name))
+
+
+def _find(root: Path) -> Iterator[Path]:
+    waiting, seen, given = [(root, 0)], 0, 0
+    while waiting and given < MAX_RUNS:
+        path, depth = waiting.pop(0)
+        if is_file_inside(root, path / LOG):
+            given += 1
+            yield path
+            continue
+        if depth >= MAX_DEPTH:
+            continue
+        children: list[Path] = []
+        with contextlib.suppress(OSError):
+            children = sorted(islice(path.iterdir(), MAX_ENTRIES - seen))
+        seen += len(children)
+        for child in children:
+            if child.name.startswith(".") or not is_sendable(child.name):
+                continue
+            with contextlib.suppress(OSError):
+                if child.is_dir() and lies_inside(root, child):
+                    waiting.append((child, depth + 1))
+
+
+def _entry(root: Path, path: Path, *, until: float) -> RunEntry | None:
+    """A run as it is now, or None: it may have gone since it was found."""
+    try:
+        status = (path / LOG).stat()
+    except OSError:
+        return None
+    task, kind = None, None
+    with contextlib.suppress(OSError):  # a run without a readable recipe still has a log to look at
+        recipe = path / "recipe.yaml"
+        changed = recipe.stat().st_mtime_ns
+        if time.monotonic() < until:
+            task, kind = _read_kinds(root, recipe, changed)
+    return RunEntry(
+        path.relative_to(root).as_posix(),
+        task,
+        kind,
+        status.st_mtime,
+        status.st_size,
+        is_file_inside(root, path / "model" / "MANIFEST.json"),
+        _scores(root, path / "model" / "results.json"),
+    )
+
+
+@lru_cache(maxsize=2 * MAX_RUNS)
+def _read_kinds(root: Path, path: Path, changed: int) -> tuple[str | None, str | None]:
+    """Task and model of a recipe, read once for each time it was written: the list is asked for
+    again and again.
+    """
+    try:
+        recipe = read_yaml(read_inside(root, path, max_bytes=MAX_RECIPE_BYTES).decode("utf-8-sig"))
+        if not isinstance(recipe, dict):
+            return None, None
+        model = recipe.get("model")
+        kind = model.get("kind") if isinstance(model, dict) else None
+        return text_of(recipe.get("task", "translation"), 40), None if kind is None else text_of(
+            kind, 40
+        )
+    except (HeadwiseError, OSError, ValueError, RecursionError):
+        return None, None
+
+
+def _scores(root: Path, path: Path) -> dict[str, float]:
+    """Numbers of results.json, one or two levels deep: `test.bleu`, `valid.perplexity`,
+    `perplexity`.
+    """
+    try:
+        results = read_json_inside(root, path, max_bytes=MAX_RESULTS_BYTES)
+    except (OSError, ValueError):
+        return {}
+    scores: dict[str, float] = {}
+    for name, value in results.items() if isinstance(results, dict) else ():
+        for part, inner in value.items() if isinstance(value, dict) else ():
+            number = number_of(inner.get("value") if isinstance(inner, dict) else inner)
+            if number is not None:
+                scores[text_of(f"{name}.{part}", 60)] = float(number)
+        if (number := number_of(value)) is not None:
+            scores[text_of(name, 60)] = float(number)
+    return dict(list(scores.items())[:MAX_FIELDS])
+
+
+class NoRunError(UsageError):
+    """There is no run of that name."""
+
+
+def find_run(root: Path, name: str) -> Path:
+    """The directory of a run by the name the list gives."""
+    inside = root.resolve()
+    if len(name) <= MAX_NAME and "\0" not in name and is_sendable(name):
+        path = Path(os.path.realpath(inside / name))
+        if path.is_relative_to(inside) and is_file_inside(inside, path / LOG):
+            return path
+    raise NoRunError(
+        "there is no run of that name here; ask for the list and give one of its names",
+        "这里没有该名称的运行；请先取列表，再给出其中的名字",
+    )
+
+
+def read_run(root: Path, name: str, *, after: int = 0) -> RunPart:
+    """What the log holds from byte `after` on, whole lines only."""
+    path = find_run(root, name)
+    try:
+        with open_inside(root, path / LOG) as file:
+            status = os.fstat(file.fileno())
+            restarted = after > status.st_size
+            start = 0 if restarted else after
+            file.seek(max(0, start - 1))
+            # Whoever was sent on from the middle of a line too long to read has the rest of it to
+            # pass over.
+            is_within_line = start > 0 and file.read(1) != b"\n"
+            content = file.read(MAX_BYTES)
+    except OSError as error:
+        raise DataError(
+            f"cannot be read ({error.strerror}); is the run still there?",
+            f"无法读取（{error.strerror}）；该运行还在吗？",
+            file=path / LOG,
+        ) from error
+    end = content.rfind(b"\n") + 1
+    texts = content[:end].split(b"\n")[1 if is_within_line else 0 :]
+    lines = [line for text in texts if (line := _parse(text)) is not None]
+    if not end and len(content) == MAX_BYTES:
+        end = len(content)  # one line and no end of it
+    return RunPart(
+        name,
+        thin(lines),
+        start + end,
+        restarted,
+        is_file_inside(root, path / "model" / "MANIFEST.json"),
+        start + len(content) < status.st_size and end > 0,
+        max(0.0, time.time() - status.st_mtime),
+    )
+
+
+def _parse(text: bytes) -> dict[str, Any] | None:
+    """Its kind, step and numbers; anything else of a line is nobody's curve."""
+    try:
+        line = json.loads(text) if text.strip() else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(line, dict) or not isinstance(number_of(line.get("step")), int):
+        return None
+    kind = line.pop("kind", None)
+    step = line.pop("step")
+    numbers = ((text_of(name, 40), number_of(value)) for name, value in line.items())
+    told = islice(((name, number) for name, number in numbers if number is not None), MAX_FIELDS)
+    return {
+        **dict(told),
+        "kind": text_of(kind, 20) if isinstance(kind, str) else "other",
+        "step": step,
+    }
+
+
+def thin(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """At most `MAX_LINES` of each of the first `MAX_KINDS` kinds, evenly spread, the last one
+    always kept.
+    """
+    places: dict[str, list[int]] = {}
+    for place, line in enumerate(lines):
+        if line["kind"] in places or len(places) < MAX_KINDS:
+            places.setdefault(line["kind"], []).append(place)
+    kept = sorted(
+        place for some in places.values() for place in some[:: -ceil(len(some) / MAX_LINES)]
+    )
+    return [lines[place] for place in kept]

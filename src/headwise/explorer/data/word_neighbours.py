@@ -1,0 +1,117 @@
+"""Words, their neighbours and where they stand on a map: the numbers behind the page's map of
+words.
+
+    asked    what was typed: words, or sums of them such as king - man + woman
+    nearest  the words with the largest cosine to each
+    places   two coordinates for every word of both (word_map.py: t-SNE or PCA)
+
+Tested against: VectorSpace.nearest, word_map's own layouts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from headwise.errors import UsageError
+from headwise.explorer.pictures.word_map import project_pca, project_tsne
+from headwise.models.vector_space import VectorSpace, parse_expression
+
+MAX_QUERIES, MAX_NEIGHBOURS, MAX_MAP = 32, 50, 400
+FAMILIAR = [
+    "king",
+    "queen",
+    "paris",
+    "france",
+    "three",
+    "four",
+    "国王",
+    "王后",
+    "北京",
+    "上海",
+    "我们",
+    "他们",
+]
+
+
+@dataclass(frozen=True)
+class WordPlaces:
+    """What is drawn: for each question its neighbours, and all words with their places."""
+
+    nearest: dict[str, list[tuple[str, float]]]
+    words: tuple[str, ...]
+    places: np.ndarray
+    asked: tuple[str, ...]
+    """Words that were typed, in their spelling here."""
+    doubtful: frozenset[str] = frozenset()
+    """Sums for which the text was too short."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "queries": [
+                {
+                    "query": query,
+                    "nearest": [
+                        {"word": word, "cosine": round(cosine, 6)} for word, cosine in found
+                    ],
+                    "too_little_text": query in self.doubtful,
+                }
+                for query, found in self.nearest.items()
+            ],
+            "words": [
+                {
+                    "word": word,
+                    "x": round(float(x), 5),
+                    "y": round(float(y), 5),
+                    "asked": word in self.asked,
+                }
+                for word, (x, y) in zip(self.words, self.places, strict=True)
+            ],
+        }
+
+
+def suggest_queries(space: VectorSpace) -> list[str]:
+    """Words to begin with that this model knows: those of the books, or else some that are neither
+    the most frequent nor rare.
+    """
+    known = [word for word in FAMILIAR if word in space.numbers][:6]
+    return known if len(known) >= 3 else list(space.words[len(space.words) // 20 :][:6])
+
+
+def place_words(
+    space: VectorSpace,
+    queries: Sequence[str],
+    *,
+    count: int = 10,
+    layout: Literal["tsne", "pca"] = "pca",
+) -> WordPlaces:
+    """Neighbours of each word or sum, and all of them on a map scaled to −1 … 1."""
+    queries = list(dict.fromkeys(queries))
+    if not 1 <= len(queries) <= MAX_QUERIES or not 1 <= count <= MAX_NEIGHBOURS:
+        raise UsageError(
+            f"{len(queries)} words with {count} neighbours each were asked for; give 1 to "
+            f"{MAX_QUERIES} words and 1 to {MAX_NEIGHBOURS} neighbours",
+            f"要求 {len(queries)} 个词、每个 {count} 个邻居；请给出 1 到 {MAX_QUERIES} 个词、1 到 "
+            f"{MAX_NEIGHBOURS} 个邻居",
+        )
+    nearest = {
+        query: [(one.word, one.cosine) for one in space.nearest(query, num_words=count)]
+        for query in queries
+    }
+    asked = tuple(
+        dict.fromkeys(
+            space.words[space.number_of(word)]
+            for query in queries
+            for _, word in parse_expression(query)
+        )
+    )
+    words = list(
+        dict.fromkeys([*asked, *(word for found in nearest.values() for word, _ in found)])
+    )[:MAX_MAP]
+    vectors = space.unit_vectors[[space.numbers[word] for word in words]]
+    places = project_pca(vectors) if layout == "pca" else project_tsne(vectors)
+    places = places - (places.max(0) + places.min(0)) / 2
+    places = places / max(float(np.abs(places).max()), 1e-12)
+    doubtful = frozenset(query for query in queries if space.is_too_small_for(query))
+    return WordPlaces(nearest, tuple(words), places, asked, doubtful)

@@ -1,0 +1,95 @@
+"""One HTML file with everything in it: open it from a disk, send it by mail, put it in a paper's
+supplement.
+
+The files of `static/saved_page` (markup, style, script: our own, no library; texts in English and Chinese)
+are put together with the data of the traces (`data/trace_json.py`, one byte a weight); nothing is loaded
+from anywhere, and a content security policy makes the browser refuse to. Tokens are JSON in which
+no "<" is left, which the script shows with textContent only: markup in a token is text.
+
+Tested against: weights decoded from the written page, a hostile token, no foreign address, the same
+keys in both languages.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import UsageError
+from headwise.explorer.data.attention_maps import Trace
+from headwise.explorer.data.trace_json import pack_trace
+from headwise.storage import write_text
+
+LANGUAGES = ("en", "zh")
+SCRIPTS = (
+    "app/trace.js",
+    "saved_page/data.js",
+    "saved_page/links.js",
+    "saved_page/heat_map.js",
+    "saved_page/overview.js",
+    "saved_page/page.js",
+)
+
+
+def write_page(traces: Sequence[Trace], path: Path | str, *, title: str) -> None:
+    """Write the explorer for these traces as one self-contained HTML file."""
+    if not traces:
+        raise UsageError(
+            "there is no trace to show; give at least one", "没有可展示的轨迹；请至少给出一条"
+        )
+    path = Path(path)
+    write_text(path, make_page(traces, title=title))
+
+
+def make_page(traces: Sequence[Trace], *, title: str) -> str:
+    """The text of the page."""
+    style = _static("saved_page/page.css")
+    script = "\n".join(_static(name) for name in SCRIPTS)
+    texts = {language: json.loads(_static(f"saved_page/{language}.json")) for language in LANGUAGES}
+    parts = {
+        "title": html.escape(title),
+        "policy": _policy(style=style, script=script),
+        "style": style,
+        "script": script,
+        "texts": _embed(texts),
+        "data": _embed({"title": title, "traces": [pack_trace(trace) for trace in traces]}),
+    }
+    # One pass over the template: what is put in is never searched for placeholders itself.
+    return re.sub(
+        r"\{\{(\w+)\}\}", lambda place: parts[place.group(1)], _static("saved_page/page.html")
+    )
+
+
+def _static(name: str) -> str:
+    return (
+        resources.files("headwise.explorer")
+        .joinpath("static", *name.split("/"))
+        .read_text(encoding="utf-8")
+    )
+
+
+def _embed(value: Any) -> str:
+    """JSON that cannot end its script element nor open a comment: "<", ">" and "&" only appear as
+    escapes.
+    """
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _policy(*, style: str, script: str) -> str:
+    """Nothing may be loaded, and only this very style and this very script may act."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode(
+        "ascii"
+    )
