@@ -24,11 +24,17 @@ class Environment:
 
     def run(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         """`headwise …` in this environment."""
-        python = self.directory / "bin" / "python"
+        return self._python("-m", "headwise", *arguments, cwd=cwd)
+
+    def run_code(self, code: str, *, cwd: Path) -> subprocess.CompletedProcess[str]:
+        """Python code in this environment."""
+        return self._python("-c", code, cwd=cwd)
+
+    def _python(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         variables = {**os.environ, "OMP_NUM_THREADS": "1", "LANG": "C.UTF-8"}
         variables.pop("PYTHONPATH", None)
         return subprocess.run(
-            [str(python), "-m", "headwise", *arguments],
+            [str(self.directory / "bin" / "python"), *arguments],
             cwd=cwd,
             env=variables,
             capture_output=True,
@@ -42,23 +48,28 @@ class Environment:
 
         pip itself would need the build backend, which is not there offline.
         """
-        project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
         for package in (source / "src").iterdir():
             copytree(package, self.packages / package.name)
-        name, version = project["name"], project["version"]
-        facts = self.packages / f"{name.replace('-', '_')}-{version}.dist-info"
-        facts.mkdir()
-        (facts / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        )
-        lines = []
-        for group, words in project["entry-points"].items():
-            lines += [f"[{group}]", *(f"{word} = {place}" for word, place in words.items())]
-        (facts / "entry_points.txt").write_text("\n".join(lines) + "\n")
+        write_metadata(source, self.packages)
 
-    def uninstall(self, name: str) -> None:
-        for found in self.packages.glob(f"{name.replace('-', '_')}*"):
-            rmtree(found)
+    def uninstall(self, source: Path) -> None:
+        """Take the files of a package away again."""
+        names = [package.name for package in (source / "src").iterdir()]
+        for name in (*names, *(facts.name for facts in self.packages.glob("*.dist-info"))):
+            rmtree(self.packages / name)
+
+
+def write_metadata(source: Path, packages: Path) -> None:
+    """The name and the entry points of a package, where Python looks for them."""
+    project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
+    name, version = project["name"], project["version"]
+    facts = packages / f"{name.replace('-', '_')}-{version}.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    lines = []
+    for group, words in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{word} = {place}" for word, place in words.items())]
+    (facts / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
 
 def make_environment(directory: Path) -> Environment:

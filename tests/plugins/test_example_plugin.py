@@ -2,7 +2,6 @@
 missed."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,19 +52,11 @@ def test_it_stands_in_a_comparison(environment: Environment, tmp_path: Path) -> 
 
 
 def test_it_obeys_the_laws(environment: Environment, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [
-            str(environment.directory / "bin" / "python"),
-            "-c",
-            "from headwise.laws import check; from headwise_laplace import Laplace; "
-            "check(Laplace.example())",
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    code = (
+        "from headwise.laws import check; from headwise_laplace import Laplace; "
+        "check(Laplace.example())"
     )
+    done = environment.run_code(code, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

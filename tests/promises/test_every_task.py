@@ -2,6 +2,7 @@
 
 Word vectors and n-grams are counted in one pass: they have no checkpoints, and several processes
 are refused with the reason. docs/promises.md shows the same table.
+The task `regression` of another package (examples/plugin) is asked the same.
 """
 
 import hashlib
@@ -18,10 +19,12 @@ from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.recipe import load_recipe, recipe_from
 from headwise.tasks.run import check_run, train
 from headwise.tasks.table import find_task, task_words
+from tests.plugins.regression import WORD as ADDED
+from tests.plugins.regression import regression_recipe
 from tests.tasks.every_task import recipe_of
 from tests.training.several import finish, start
 
-WORDS = task_words()
+WORDS = (*task_words(), ADDED)
 COUNTED = "language_modeling (n-grams)"
 EVERY = (*WORDS, COUNTED)
 STEPPED = tuple(word for word in WORDS if word != "word_vectors")
@@ -32,6 +35,8 @@ def make_recipe(name: str, folder: Path, **training: object) -> AnyRecipe:
         recipe_of("language_modeling", folder)  # writes the text
         data = {"language": "en", "train": str(folder / "text.txt")}
         return recipe_from({"task": "language_modeling", "data": data, "model": {"order": 2}})
+    if name == ADDED:
+        return recipe_from(regression_recipe(folder, **training))
     recipe = recipe_of(name, folder)
     if not training:
         return recipe

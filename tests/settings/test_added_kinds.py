@@ -138,7 +138,7 @@ def test_a_word_that_nobody_has_is_refused_as_before() -> None:
 def test_a_saved_recipe_names_the_packages_that_are_missing(
     someone: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    saved = describe_words(check_settings(EncoderDecoderSettings, DATA))
+    saved = describe_words(words_in(check_settings(EncoderDecoderSettings, DATA)))
     check_packages(dict(saved), file=tmp_path)
     monkeypatch.setattr(sys, "path", [one for one in sys.path if one != str(someone)])
     with pytest.raises(

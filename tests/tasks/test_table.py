@@ -1,14 +1,19 @@
-"""The table of tasks: one entry for each word, each with a command of its own that exists."""
+"""The table of tasks: one entry for each word, each with a command that exists, and tasks of
+other packages."""
 
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
 
 from headwise.cli.terminal.display import print_summary
+from headwise.errors import SettingsError
 from headwise.tasks.bundle import explain_task
+from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run_start import RunSummary
 from headwise.tasks.table import TASKS, find_entry, task_words
+from tests.settings.test_added_kinds import install
 from tests.tasks.every_task import recipe_of
 
 
@@ -27,3 +32,56 @@ def test_words_that_share_a_task_name_their_own_command(
     assert f"use `headwise {command}` with this one" in str(error)
     print_summary(RunSummary(tmp_path, recipe_of(word, tmp_path), {}))
     assert f"headwise {command} --model" in capsys.readouterr().out
+
+
+MODULE = """
+from headwise.tasks.table import TableEntry
+GOOD = TableEntry("good", "", "headwise.tasks.language.recipe:LanguageRecipe", "nowhere:Task")
+PARTS = TableEntry("parts", "", "nowhere.recipe:Recipe", "nowhere.task:Task")
+"""
+ENTRIES = """[headwise.tasks]
+good = somebody:GOOD
+parts = somebody:PARTS
+wrong = somebody:MODULE_THAT_IS_MISSING
+number = sys:maxsize
+translation = somebody:GOOD
+"""
+
+
+@pytest.fixture
+def somebody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "somebody.py").write_text(MODULE)
+    install(tmp_path, "somebodys-tasks", ENTRIES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "somebody", raising=False)
+    return tmp_path
+
+
+def test_words_of_packages_are_listed_without_importing_them(somebody: Path) -> None:
+    assert task_words()[len(TASKS) :] == ("good", "number", "parts", "wrong")
+    assert "somebody" not in sys.modules
+
+
+def test_a_built_in_task_wins(somebody: Path) -> None:
+    assert find_entry("translation") is TASKS[0]
+    assert "somebody" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("wrong", "package somebodys-tasks gives the word 'wrong', but importing it failed"),
+        ("number", r"package somebodys-tasks gives the word 'number' as \d+, but an instance of "),
+        ("parts", "nowhere.recipe:Recipe, a part of a task that another package adds, cannot be"),
+        ("absent", "task: must be 'translation' or .*'wrong', not 'absent'"),
+    ],
+)
+def test_what_is_wrong_with_a_package_is_told(somebody: Path, word: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        recipe_from({"task": word})
+
+
+def test_two_packages_with_one_task_are_refused(somebody: Path) -> None:
+    install(somebody, "others-tasks", "[headwise.tasks]\ngood = somebody:GOOD\n")
+    with pytest.raises(SettingsError, match=r"several packages \(others-tasks, somebodys-tasks\)"):
+        recipe_from({"task": "good"})

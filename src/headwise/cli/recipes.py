@@ -36,6 +36,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.recipe_files import read_recipe_text, shipped_recipes
+    from headwise.tasks.table import TASKS, added_tasks
 
     if arguments.name:
         sys.stdout.write(read_recipe_text(arguments.name))
@@ -45,19 +46,17 @@ def run(arguments: argparse.Namespace) -> int:
         summaries = {name: recipe.summary for name, recipe in recipes.items()}
         sys.stdout.write(json.dumps(summaries, ensure_ascii=False, indent=2) + "\n")
         return 0
-    groups = {
-        title: [(name, recipe.summary) for name, recipe in recipes.items() if recipe.task in tasks]
-        for title, tasks in (
-            (say("translators", "翻译模型"), ("translation",)),
-            (say("language models", "语言模型"), ("language_modeling",)),
-            (
-                say("what others start from", "供其他模型起步"),
-                ("word_vectors", "bidirectional_language", "masked_language"),
-            ),
-            (say("a label for each word", "逐词标注"), ("tagging",)),
-            (say("a label for each text", "文本分类"), ("classification",)),
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for entry in TASKS:
+        own = [(name, one.summary) for name, one in recipes.items() if one.task == entry.word]
+        groups.setdefault(say(*entry.group), []).extend(own)
+    added = [(one.word, f"{one.package} {one.version}") for one in added_tasks()]
+    if added:
+        title = say(
+            "tasks of installed packages, for recipes of yours",
+            "已安装的软件包提供的任务，配方自备",
         )
-    }
+        groups[title] = added
     _print_groups(groups)
     return 0
 

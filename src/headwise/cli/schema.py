@@ -3,8 +3,22 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 
 from headwise.language import say
+
+
+class _TaskWords:
+    """The words of all tasks, looked up when they are needed: the table of tasks loads pydantic,
+    which other commands' help does not need."""
+
+    def __iter__(self) -> Iterator[str]:
+        from headwise.tasks.table import task_words
+
+        return iter(task_words())
+
+    def __contains__(self, word: object) -> bool:
+        return word in tuple(self)
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -24,15 +38,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "task",
         nargs="?",
         default="translation",
-        choices=(
-            "translation",
-            "language_modeling",
-            "word_vectors",
-            "classification",
-            "tagging",
-            "masked_language",
-            "bidirectional_language",
-        ),
+        choices=_TaskWords(),
         help=say(
             "of a recipe of this task (default: translation)", "该任务的配方（默认：translation）"
         ),
@@ -40,23 +46,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.settings import Settings
-    from headwise.tasks.labels.recipe import LabelRecipe
-    from headwise.tasks.language.recipe import LanguageRecipe
-    from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
-    from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
-    from headwise.tasks.translation.recipe import TranslationRecipe
-    from headwise.tasks.word_vectors.recipe import WordVectorRecipe
+    from headwise.tasks.table import find_entry
 
-    recipes: dict[str, type[Settings]] = {
-        "translation": TranslationRecipe,
-        "language_modeling": LanguageRecipe,
-        "word_vectors": WordVectorRecipe,
-        "classification": LabelRecipe,
-        "tagging": LabelRecipe,
-        "masked_language": MaskedRecipe,
-        "bidirectional_language": ElmoRecipe,
-    }
-    recipe = recipes[arguments.task]
-    sys.stdout.write(json.dumps(recipe.model_json_schema(), ensure_ascii=False, indent=2) + "\n")
+    entry = find_entry(arguments.task)
+    assert entry is not None, "the parser accepts the words of tasks alone"
+    schema = entry.recipe_type.model_json_schema()
+    sys.stdout.write(json.dumps(schema, ensure_ascii=False, indent=2) + "\n")
     return 0

@@ -15,8 +15,8 @@ offers it is imported; nothing else is. To open a choice to a group, write
 
     AnySettings = Annotated[First | Second, OpenChoice("headwise.…", Base)]
 
-Whoever looks for a class without a union (tasks) calls `load_word(group, name, Base)`, which gives
-the class or None.
+Tasks have no union: the table of tasks (`tasks/table.py`) asks for a word of its group with
+`load_value`, which gives what the entry point names, or None.
 
 A saved recipe that uses such words also has a part `packages`, which says which package gave each
 word (`describe_words`). It is read for one purpose: where a package is not installed, the error
@@ -58,29 +58,53 @@ def added_words(group: str) -> list[str]:
     return sorted({entry.name for entry in entry_points(group=group)})
 
 
+def load_value(group: str, word: object, base: type[Base]) -> Base | None:
+    """The object behind a word that a package adds, or None where no installed package has it."""
+    entry = _find(group, word)
+    if entry is None:
+        return None
+    found = _load(entry)
+    if not isinstance(found, base):
+        raise _explain_type(entry, found, "an instance", "实例", base)
+    return found
+
+
 def load_word(group: str, word: object, base: type[Base]) -> type[Base] | None:
     """The class behind a word that a package adds, or None where no installed package has it."""
     entry = _find(group, word)
     if entry is None:
         return None
-    package = _package(entry)
+    found = _load(entry)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise _explain_type(entry, found, "a subclass", "子类", base)
+    return found
+
+
+def _load(entry: EntryPoint) -> Any:
+    """Import what an entry point names; a failure names the package."""
     try:
-        found = entry.load()
+        return entry.load()
     except Exception as error:
+        package, reason = _package(entry), f"{type(error).__name__}: {error}"
         raise SettingsError(
-            f"the package {package} gives the word {word!r}, but importing it failed "
-            f"({type(error).__name__}: {error}); mend or reinstall the package",
-            f"词 {word!r} 由软件包 {package} 提供，但导入失败（{type(error).__name__}：{error}）；"
+            f"the package {package} gives the word {entry.name!r}, but importing it failed "
+            f"({reason}); mend or reinstall the package",
+            f"词 {entry.name!r} 由软件包 {package} 提供，但导入失败（{reason}）；"
             "请修复或重新安装该软件包",
         ) from error
-    if not (isinstance(found, type) and issubclass(found, base)):
-        raise SettingsError(
-            f"the package {package} gives the word {word!r} as {found!r}, but a subclass of "
-            f"{base.__module__}.{base.__name__} is needed; update the package",
-            f"软件包 {package} 为词 {word!r} 提供的是 {found!r}，而需要 "
-            f"{base.__module__}.{base.__name__} 的子类；请更新该软件包",
-        )
-    return found
+
+
+def _explain_type(
+    entry: EntryPoint, found: object, what: str, what_zh: str, base: type
+) -> SettingsError:
+    """A word that stands for something of the wrong type."""
+    package, name = _package(entry), f"{base.__module__}.{base.__name__}"
+    return SettingsError(
+        f"the package {package} gives the word {entry.name!r} as {found!r}, but {what} of {name} "
+        "is needed; update the package",
+        f"软件包 {package} 为词 {entry.name!r} 提供的是 {found!r}，而需要 {name} 的{what_zh}；"
+        "请更新该软件包",
+    )
 
 
 def all_kinds(
@@ -159,6 +183,14 @@ class OpenChoice:
         return not kind.__module__.startswith("headwise.")
 
 
+def describe_word(group: str, word: str) -> AddedWord:
+    """An added word with its package and version; "?" where they are not known."""
+    entry = _find(group, word)
+    if entry is None or entry.dist is None:
+        return AddedWord(group, word, "?", "?")
+    return AddedWord(group, word, entry.dist.name, entry.dist.version)
+
+
 def words_in(settings: pydantic.BaseModel) -> list[AddedWord]:
     """The added words that these settings use, each once, with the packages that give them."""
     found: dict[tuple[str, str], AddedWord] = {}
@@ -166,22 +198,22 @@ def words_in(settings: pydantic.BaseModel) -> list[AddedWord]:
         value = getattr(settings, name)
         for choice in (one for one in field.metadata if isinstance(one, OpenChoice)):
             if value is not None and choice.gave(type(value)):
-                word = str(value.kind)
-                entry = _find(choice.group, word)
-                package = "?" if entry is None else _package(entry)
-                version = entry.dist.version if entry is not None and entry.dist else "?"
-                found[choice.group, word] = AddedWord(choice.group, word, package, version)
+                one = describe_word(choice.group, str(value.kind))
+                found[one.group, one.word] = one
         for part in value if isinstance(value, list | tuple) else [value]:
             if isinstance(part, pydantic.BaseModel):
                 found |= {(one.group, one.word): one for one in words_in(part)}
     return list(found.values())
 
 
-def describe_words(settings: pydantic.BaseModel) -> dict[str, list[dict[str, str]]]:
-    """The packages that settings depend on, as the part `packages` of a saved recipe; empty if
-    none."""
-    words = words_in(settings)
-    return {PACKAGES: [asdict(word) for word in words]} if words else {}
+def describe_words(words: Iterable[AddedWord]) -> dict[str, list[dict[str, str]]]:
+    """The part `packages` of a saved recipe that uses these words; empty if there are none."""
+    listed = [asdict(word) for word in words]
+    return {PACKAGES: listed} if listed else {}
+
+
+class MissingPackageError(SettingsError):
+    """A saved recipe uses a word of a package that is not installed."""
 
 
 def check_packages(data: dict[str, Any], *, file: Path) -> None:
@@ -198,10 +230,9 @@ def check_packages(data: dict[str, Any], *, file: Path) -> None:
     if missing:
         words = ", ".join(f"{one.get('word')!r} ({one.get('group')})" for one in missing)
         packages = ", ".join(dict.fromkeys(str(one.get("package")) for one in missing))
-        raise SettingsError(
+        raise MissingPackageError(
             f"uses the word {words} of the package {packages}, which is not installed; install "
-            "that "
-            "package, then try again",
+            "that package, then try again",
             f"使用了软件包 {packages} 提供的词 {words}，而该软件包没有安装；请先安装它，再重试",
             file=file,
         )

@@ -135,10 +135,11 @@ def explain_task(
     use = ("", "请")
     if entry is not None:
         found = entry.recipe_type.bundle_form.noun
-        use = (
-            f"use `headwise {entry.command}` with this one, or ",
-            f"该模型请用 `headwise {entry.command}`，或",
-        )
+        if entry.command:
+            use = (
+                f"use `headwise {entry.command}` with this one, or ",
+                f"该模型请用 `headwise {entry.command}`，或",
+            )
     train = f"headwise train {example} --run runs/{example}"
     reason = f" ({why[0]})" if why[0] else "", f"（{why[1]}）" if why[1] else ""
     return CheckpointError(

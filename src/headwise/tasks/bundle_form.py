@@ -26,6 +26,8 @@ class BundleForm:
     """A shipped recipe that makes one."""
     is_demo: bool = False
     """Whether `headwise demo` makes one, which is what a stranger is told to run."""
+    starts_others: bool = False
+    """Whether recipes of other tasks may begin with its encoder (`model.start_from`)."""
     kind: str = KIND
     weights_file: str = "weights.safetensors"
     parts: tuple[str, ...] = (TOKENIZER,)

@@ -8,6 +8,7 @@ Tested through `headwise train --check`, for recipes of several tasks.
 """
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def check_named_files(recipe: AnyRecipe) -> None:
     """Refuse a recipe whose files are not there, and warn of headings that would be learnt."""
     missing: list[DataError] = []
     for part in PARTS:
-        for corpus in getattr(recipe.corpora_settings, part, ()):
+        for corpus in _corpora(recipe, part):
             try:
                 files = _find(corpus, recipe.corpora_settings)
             except DataError as error:
@@ -56,6 +57,14 @@ def check_named_files(recipe: AnyRecipe) -> None:
         )
 
 
+def _corpora(recipe: AnyRecipe, part: str) -> Sequence[Any]:
+    """What a recipe names for a part: several corpora, one, or the path of a file."""
+    given = getattr(recipe.corpora_settings, part, None)
+    if isinstance(given, list | tuple):
+        return given
+    return () if given is None else (given,)
+
+
 def _find(corpus: Any, data: Any) -> list[Path]:
     """The files of a corpus, of whatever task; each exists."""
     match corpus:
@@ -69,6 +78,8 @@ def _find(corpus: Any, data: Any) -> list[Path]:
             return [find_text_file(corpus.path), find_text_file(corpus.tags_path)]
         case PocketText():
             return []
+        case str() | Path():
+            return [find_text_file(Path(corpus))]
         case _:
             return [find_text_file(corpus.path)]
 

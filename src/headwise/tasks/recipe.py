@@ -13,11 +13,11 @@ import yaml
 
 from headwise.errors import SettingsError
 from headwise.settings import apply_overrides, check_settings, overrides_name, read_settings_file
-from headwise.settings.added_kinds import describe_words
+from headwise.settings.added_kinds import describe_words, words_in
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.arguments import require_texts
 from headwise.tasks.recipe_files import find_recipe
-from headwise.tasks.table import find_entry, task_words
+from headwise.tasks.table import added_tasks, find_entry, task_words
 from headwise.tasks.translation.recipe import TranslationRecipe
 
 
@@ -91,10 +91,13 @@ def complete_recipe(data: Mapping[str, Any]) -> dict[str, Any]:
     return check_recipe(data).model_dump(mode="json")
 
 
-def write_recipe(recipe: AnyRecipe) -> str:
-    """The resolved recipe as YAML; `load_recipe` of it gives an equal recipe.
+def recipe_to_save(recipe: AnyRecipe) -> dict[str, Any]:
+    """The resolved recipe as plain data; where it uses words of other packages, with the packages."""
+    words = [one for one in added_tasks() if one.word == recipe.task]
+    return {**recipe.model_dump(mode="json"), **describe_words([*words, *words_in(recipe)])}
 
-    Where it uses words of other packages, the packages are written down too.
-    """
-    data = {**recipe.model_dump(mode="json"), **describe_words(recipe)}
+
+def write_recipe(recipe: AnyRecipe) -> str:
+    """The resolved recipe as YAML; `load_recipe` of it gives an equal recipe."""
+    data = recipe_to_save(recipe)
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.recipe import complete_recipe
+from headwise.tasks.recipe import complete_recipe, recipe_to_save
 from headwise.training.run_directory import RunDirectory
 
 Prepared = TypeVar("Prepared")
@@ -60,7 +60,7 @@ def _open_run(
     try:
         return RunDirectory.open(
             directory,
-            recipe=recipe.model_dump(mode="json"),
+            recipe=recipe_to_save(recipe),
             resume=resume,
             complete=complete_recipe,
         )

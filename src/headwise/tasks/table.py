@@ -2,8 +2,18 @@
 
 An entry names the command that uses such a model and where the task's recipe type and its `Task`
 are; those are imported when they are first needed, so that a recipe can be read without torch. Two
-words may share a recipe type and a `Task`: classification and tagging do. Packages of other people add tasks by an
-entry point of the group `headwise.tasks` that names such an entry (docs/guide, "Your own task").
+words may share a recipe type and a `Task`: classification and tagging do.
+
+Another package adds a task by an entry point of the group `headwise.tasks` that names such an entry
+(guide, "A task of your own"):
+
+    [project.entry-points."headwise.tasks"]
+    regression = "headwise_regression:TASK"
+
+A built-in word wins. Only the package that offers the word of a recipe is imported, and only if the
+user has installed it (settings/added_kinds.py).
+
+Tested with examples/plugin, over every promise of a run, and with packages that are broken.
 """
 
 from dataclasses import dataclass
@@ -12,7 +22,11 @@ from importlib import import_module
 from typing import Any
 
 from headwise.errors import SettingsError
+from headwise.settings.added_kinds import AddedWord, added_words, describe_word, load_value
 from headwise.tasks.any_recipe import AnyRecipe
+
+GROUP = "headwise.tasks"
+"""The group of entry points through which other packages add tasks."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +36,14 @@ class TableEntry:
     word: str
     """What a recipe writes under `task:`."""
     command: str
-    """The command that uses a model of this task: `headwise <command>`."""
+    """The command that uses a model of this task: `headwise <command>`. Empty: no command does, the
+    model is used from Python."""
     recipe: str
     """The recipe type, as `module:name`."""
     task: str
     """The `Task`, as `module:name`."""
+    group: tuple[str, str] = ("others", "其他")
+    """The heading of its recipes in `headwise recipes`, in English and Chinese."""
 
     @property
     def recipe_type(self) -> type[AnyRecipe]:
@@ -37,60 +54,71 @@ class TableEntry:
         return _instance(self.task)
 
 
+_STARTS = ("what others start from", "供其他模型起步")
+
 TASKS = (
     TableEntry(
         "translation",
         "translate",
         "headwise.tasks.translation.recipe:TranslationRecipe",
         "headwise.tasks.translation.task:TranslationTask",
+        ("translators", "翻译模型"),
     ),
     TableEntry(
         "language_modeling",
         "predict",
         "headwise.tasks.language.recipe:LanguageRecipe",
         "headwise.tasks.language.task:LanguageTask",
+        ("language models", "语言模型"),
     ),
     TableEntry(
         "word_vectors",
         "nearest",
         "headwise.tasks.word_vectors.recipe:WordVectorRecipe",
         "headwise.tasks.word_vectors.task:WordVectorTask",
+        _STARTS,
     ),
     TableEntry(
         "classification",
         "classify",
         "headwise.tasks.labels.recipe:LabelRecipe",
         "headwise.tasks.labels.task:LabelTask",
+        ("a label for each text", "文本分类"),
     ),
     TableEntry(
         "tagging",
         "tag",
         "headwise.tasks.labels.recipe:LabelRecipe",
         "headwise.tasks.labels.task:LabelTask",
+        ("a label for each word", "逐词标注"),
     ),
     TableEntry(
         "masked_language",
         "senses",
         "headwise.tasks.pretraining.masked_recipe:MaskedRecipe",
         "headwise.tasks.pretraining.masked_task:MaskedTask",
+        _STARTS,
     ),
     TableEntry(
         "bidirectional_language",
         "senses",
         "headwise.tasks.pretraining.elmo_recipe:ElmoRecipe",
         "headwise.tasks.pretraining.elmo_task:ElmoTask",
+        _STARTS,
     ),
 )
 
 
 def task_words() -> tuple[str, ...]:
-    """Every word that a recipe may name."""
-    return tuple(entry.word for entry in TASKS)
+    """Every word that a recipe may name: the built-in ones, then those of installed packages."""
+    built_in = [entry.word for entry in TASKS]
+    return (*built_in, *(word for word in added_words(GROUP) if word not in built_in))
 
 
 def find_entry(word: object) -> TableEntry | None:
     """The entry of a word; None if no task has it."""
-    return next((entry for entry in TASKS if word == entry.word), None)
+    built_in = next((entry for entry in TASKS if entry.word == word), None)
+    return load_value(GROUP, word, TableEntry) if built_in is None else built_in
 
 
 def find_task(recipe: AnyRecipe) -> Any:
@@ -105,9 +133,25 @@ def find_task(recipe: AnyRecipe) -> Any:
     return entry.implementation
 
 
+def added_tasks() -> list[AddedWord]:
+    """The tasks of installed packages, each with its package; nothing is imported for the answer."""
+    return [describe_word(GROUP, word) for word in task_words()[len(TASKS) :]]
+
+
 def _import(place: str) -> Any:
+    """What `module:name` names; a failure in another package is explained."""
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except Exception as error:
+        if place.startswith("headwise."):
+            raise
+        reason = f"{type(error).__name__}: {error}"
+        raise SettingsError(
+            f"{place}, a part of a task that another package adds, cannot be imported ({reason}); "
+            "mend or reinstall the package",
+            f"其他软件包所加任务的一部分 {place} 无法导入（{reason}）；请修复或重新安装该软件包",
+        ) from error
 
 
 @cache

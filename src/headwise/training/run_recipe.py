@@ -21,6 +21,7 @@ import yaml
 from headwise.errors import CheckpointError, SettingsError, UsageError
 from headwise.language import say
 from headwise.settings import read_settings_file
+from headwise.settings.added_kinds import PACKAGES, MissingPackageError
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,8 @@ def read_run_recipe(path: Path, complete: Complete | None = None) -> Mapping[str
     try:
         recipe = read_settings_file(path)
         text = path.read_bytes().decode("utf-8")
+    except MissingPackageError:
+        raise  # the file is whole: what it needs is not installed
     except SettingsError as error:
         raise CheckpointError(
             f"is damaged ({error.en}); {where_a_copy_is(path)[0]}",
@@ -112,7 +115,9 @@ def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) 
     """Raise if the recipe would be a different training, listing all differences; warn about the
     others.
     """
-    before, after = flatten(old), flatten(new)
+    before, after = (
+        flatten({key: value for key, value in one.items() if key != PACKAGES}) for one in (old, new)
+    )
     refused: list[str] = []
     allowed: list[str] = []
     for key in sorted(before.keys() | after.keys()):

@@ -216,13 +216,13 @@ def print_summary(summary: "RunSummary") -> None:
         write_line(f"{say('note', '注意')}{say(': ', '：')}{note}")
     if summary.model is not None:
         write_line(say(f"the model: {summary.model}", f"模型：{summary.model}"))
-        task = summary.recipe.task
-        entry = find_entry(task)
+        entry = find_entry(summary.recipe.task)
         assert entry is not None, "a run has a task of the table"
-        command = entry.command
-        word = " WORD" if command == "nearest" else ""
-        use = f"headwise {command}{word} --model {summary.model}"
-        if task in ("masked_language", "bidirectional_language"):
+        if not entry.command:
+            return
+        word = " WORD" if entry.command == "nearest" else ""
+        use = f"headwise {entry.command}{word} --model {summary.model}"
+        if summary.recipe.bundle_form.starts_others:
             use += say(", or ", "，或 ") + f"model.start_from={summary.model}"
         # A command is to be copied: no line break of ours goes into it.
         sys.stdout.write(say("try it: ", "试用：") + use + "\n")

@@ -20,11 +20,10 @@ from headwise.data.batching import ALL_ROWS, Share
 from headwise.data.labels.labelled_rows import (
     LabelledTokens,
     RowBatch,
-    batch_rows,
-    endless_rows,
     fill_rows,
     pack_rows,
 )
+from headwise.data.row_stream import batch_rows, endless_rows
 from headwise.randomness import numpy_generator
 
 OTHER, NEXT = 1, 2

@@ -20,7 +20,9 @@ METRICS = ("loss", "perplexity")
 class ElmoRecipe(AnyRecipe):
     """Two language models over words, for others to start from."""
 
-    bundle_form: ClassVar = BundleForm(("an ELMo model", "ELMo 模型"), "english-elmo")
+    bundle_form: ClassVar = BundleForm(
+        ("an ELMo model", "ELMo 模型"), "english-elmo", starts_others=True
+    )
 
     task: Literal["bidirectional_language"] = "bidirectional_language"
     """What the model is for."""

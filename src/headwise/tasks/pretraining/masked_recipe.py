@@ -27,7 +27,7 @@ class MaskedRecipe(AnyRecipe):
     """An encoder that learns from text alone, for others to start from."""
 
     bundle_form: ClassVar = BundleForm(
-        ("a masked language model", "掩码语言模型"), "english-masked"
+        ("a masked language model", "掩码语言模型"), "english-masked", starts_others=True
     )
 
     task: Literal["masked_language"] = "masked_language"

@@ -1,0 +1,154 @@
+"""Regression for `headwise train`: what is prepared, built, lost, measured and saved.
+
+    loss = Σ over points of ½ (network(x) − y)²
+
+How a run goes (resuming, signals, several processes, memory, log, model card) is Headwise's part.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from headwise.data.batching import ALL_ROWS, Share
+from headwise.language import say
+from headwise.randomness import torch_generator
+from headwise.tasks.events import Events
+from headwise.tasks.task import Learner, Task
+from headwise.tasks.training_cost import Trial, first_batch
+from headwise.training.losses import LossSums
+from headwise_regression.network import Network, build_network
+from headwise_regression.points import PointBatch, PointBatches, Points, read_points
+from headwise_regression.recipe import RegressionRecipe
+from headwise_regression.regressor import COLUMNS, Regressor
+
+
+@dataclass(frozen=True)
+class RegressionData:
+    """The points of a recipe."""
+
+    train: Points
+    valid: Points | None
+
+    @property
+    def num_inputs(self) -> int:
+        return self.train.inputs.shape[1]
+
+
+@dataclass(frozen=True)
+class SquaredError:
+    """A network and its loss."""
+
+    module: Network
+
+    def loss(self, batch: PointBatch) -> LossSums:
+        found = self.module(batch.inputs).float()
+        loss = ((found - batch.targets) ** 2).sum() / 2
+        return LossSums(loss, loss.detach(), torch.tensor(len(found), device=found.device))
+
+
+class RegressionTask(Task[RegressionRecipe, RegressionData]):
+    """Learn a number from a few numbers."""
+
+    def prepare(self, recipe: RegressionRecipe, directory: Path, watcher: Events) -> RegressionData:
+        train = read_points(Path(recipe.data.train))
+        if recipe.data.valid is None:
+            return RegressionData(train, None)
+        num_columns = train.inputs.shape[1] + 1
+        return RegressionData(train, read_points(Path(recipe.data.valid), num_columns))
+
+    def sizes(self, recipe: RegressionRecipe, prepared: RegressionData) -> dict[str, Any]:
+        return {"points": len(prepared.train), "columns": prepared.num_inputs}
+
+    def build(self, recipe: RegressionRecipe, prepared: RegressionData) -> Network:
+        generator = torch_generator(recipe.training.seed, "weights")
+        return build_network(prepared.num_inputs, recipe.model.hidden, generator)
+
+    def outline(self, recipe: RegressionRecipe) -> Network:
+        return build_network(1, recipe.model.hidden, None)
+
+    def learner(
+        self,
+        recipe: RegressionRecipe,
+        prepared: RegressionData,
+        module: nn.Module,
+        *,
+        share: Share,
+        directory: Path,
+    ) -> Learner:
+        assert isinstance(module, Network)
+        loss, training = SquaredError(module), recipe.training
+        batches = PointBatches(prepared.train, training.batch_tokens, training.seed, share)
+
+        @torch.inference_mode()
+        def evaluate(step: int) -> Mapping[str, float]:
+            assert prepared.valid is not None
+            return {"loss": mean_loss(module, prepared.valid)}
+
+        return Learner(loss, batches, training, None if prepared.valid is None else evaluate)
+
+    def trial(self, recipe: RegressionRecipe, prepared: RegressionData, module: nn.Module) -> Trial:
+        assert isinstance(module, Network)
+        training = recipe.training
+        return Trial(
+            SquaredError(module),
+            training.batch_tokens,
+            lambda rows: first_batch(PointBatches(prepared.train, rows, training.seed, ALL_ROWS)),
+        )
+
+    def describe_start(
+        self, recipe: RegressionRecipe, prepared: RegressionData, module: nn.Module | None
+    ) -> str:
+        points, columns = self.sizes(recipe, prepared).values()
+        return say(
+            f"{points:,} points of {columns} inputs", f"{points:,} 个点，每点 {columns} 个输入"
+        )
+
+    def measure(
+        self,
+        recipe: RegressionRecipe,
+        prepared: RegressionData,
+        model: Any,
+        *,
+        watcher: Events,
+        directory: Path | None,
+    ) -> dict[str, Any]:
+        return {} if prepared.valid is None else {"valid_loss": mean_loss(model, prepared.valid)}
+
+    def save_parts(
+        self, recipe: RegressionRecipe, prepared: RegressionData, directory: Path
+    ) -> None:
+        (directory / COLUMNS).write_text(json.dumps(prepared.num_inputs), encoding="utf-8")
+
+    def title(self, recipe: RegressionRecipe) -> str:
+        return "Regression"
+
+    def card_use(self, recipe: RegressionRecipe) -> str:
+        return """```python
+from headwise_regression.regressor import Regressor
+regressor = Regressor.load("DIR OF THIS FILE")
+print(regressor([[…]]))
+```"""
+
+    def load(self, directory: Path) -> Regressor:
+        return Regressor.load(directory)
+
+    def summarize(self, directory: Path) -> str:
+        return say(
+            f"regression of {self.load(directory).num_inputs} inputs",
+            f"{self.load(directory).num_inputs} 个输入的回归",
+        )
+
+
+@torch.inference_mode()
+def mean_loss(module: Network, points: Points) -> float:
+    """The loss of a point, on average."""
+    device = module.outer.weight.device
+    batch = PointBatch(
+        torch.from_numpy(points.inputs).to(device), torch.from_numpy(points.targets).to(device)
+    )
+    return float(SquaredError(module).loss(batch).loss) / len(points)

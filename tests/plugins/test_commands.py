@@ -1,0 +1,59 @@
+"""Every command that is given a model of another package's task says what the model is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from headwise.cli.main import main
+from headwise.tasks.recipe import load_recipe
+from headwise.tasks.run import train
+from tests.plugins.regression import installed, regression_recipe
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory with a recipe, a finished run and a text."""
+    made = tmp_path_factory.mktemp("place")
+    with installed(tmp_path_factory.mktemp("packages")):
+        (made / "regression.yaml").write_text(yaml.safe_dump(regression_recipe(made)))
+        (made / "text.txt").write_text("the dog sleeps\n")
+        (made / "senses.tsv").write_text("bank\tmoney\t1\tthe bank\nbank\triver\t1\tthe bank\n")
+        train(load_recipe(made / "regression.yaml"), run=made / "line")
+        yield made
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "translate --model line --text a",
+        "serve line",
+        "explore line --no-browser",
+        "describe line",
+        "describe regression.yaml",
+        "export line there",
+        "classify --model line a",
+        "tag --model line a",
+        "score --model line a",
+        "predict --model line a",
+        "generate --model line a",
+        "nearest word --model line",
+        "senses --model line --train senses.tsv --test senses.tsv",
+        "evaluate --model line --source text.txt --reference text.txt",
+        "plan regression.yaml",
+        "compare regression.yaml model.hidden=3,5 --directory there",
+    ],
+    ids=lambda words: words.split()[0],
+)
+def test_commands_for_other_tasks_say_what_the_model_is(
+    words: str,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(place)
+    assert main(words.split()) in (2, 3)
+    said = capsys.readouterr().err
+    assert "regression" in said
+    assert "`headwise `" not in said, "no command uses such a model"

@@ -1,0 +1,13 @@
+"""The task of another package (examples/plugin) keeps the promises of a run as our own tasks do."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.plugins.regression import installed
+
+
+@pytest.fixture(scope="session", autouse=True)
+def other_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with installed(tmp_path_factory.mktemp("packages")):
+        yield
