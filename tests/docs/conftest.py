@@ -2,12 +2,14 @@
 trained for a moment."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import headwise
 from headwise.pocket import sentences
+from tests.plugins.regression import installed
 
 RECIPE = """
 task: translation
@@ -28,6 +30,13 @@ training:
   precision: fp32
 decoding: {kind: beam, size: 2, max_length: 24}
 """
+
+
+@pytest.fixture(scope="session", autouse=True)
+def example_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The page on words of other packages uses those of examples/plugin."""
+    with installed(tmp_path_factory.mktemp("packages")):
+        yield
 
 
 @pytest.fixture(scope="session")

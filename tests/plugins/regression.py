@@ -1,4 +1,4 @@
-"""The task of the example package in this process, and a recipe of it that a test trains in a second.
+"""The task of the example package in this process, and a recipe of it that trains in a second.
 
 The package is put on the path as an installer would: its files, and beside them its name and its
 entry points.

@@ -1,4 +1,4 @@
-"""A package that Headwise does not know adds a task: trained, stopped, resumed, examined and used."""
+"""A package that Headwise does not know adds a task: trained, stopped, resumed and used."""
 
 import json
 from pathlib import Path

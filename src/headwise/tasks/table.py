@@ -5,7 +5,7 @@ are; those are imported when they are first needed, so that a recipe can be read
 words may share a recipe type and a `Task`: classification and tagging do.
 
 Another package adds a task by an entry point of the group `headwise.tasks` that names such an entry
-(guide, "A task of your own"):
+(docs/guide, "Words of your own"):
 
     [project.entry-points."headwise.tasks"]
     regression = "headwise_regression:TASK"
