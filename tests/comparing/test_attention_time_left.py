@@ -8,15 +8,15 @@ from headwise.attention.choices import AttentionSettings, Full, Fused
 from headwise.comparing import attention
 from headwise.comparing.attention import compare_attention
 from headwise.comparing.attention_measurement import Conditions, Point, repeated_seconds
-from headwise.comparing.attention_time_left import TimeLeft, foretell
+from headwise.comparing.attention_time_left import TimeLeft, extrapolate
 from tests.tasks.translation.test_task import Watcher
 
 
 def test_two_points_make_a_line_and_one_a_square() -> None:
-    assert foretell([(10, 3.0)], 20) == pytest.approx(12.0)
-    assert foretell([(10, 3.0), (20, 6.0)], 40) == pytest.approx(12.0)
-    assert foretell([(10, None), (20, 0.0)], 40) is None
-    assert foretell([(10, 1.0), (20, 100.0)], 40) == pytest.approx(100 * 2**2.5), (
+    assert extrapolate([(10, 3.0)], 20) == pytest.approx(12.0)
+    assert extrapolate([(10, 3.0), (20, 6.0)], 40) == pytest.approx(12.0)
+    assert extrapolate([(10, None), (20, 0.0)], 40) is None
+    assert extrapolate([(10, 1.0), (20, 100.0)], 40) == pytest.approx(100 * 2**2.5), (
         "no kernel is steeper"
     )
 

@@ -18,7 +18,11 @@ from headwise.cli.export import QUANTIZATIONS as OFFERED
 from headwise.decoding.choices import decode
 from headwise.errors import CheckpointError, HeadwiseError, UsageError
 from headwise.exporting import ctranslate2_check, ctranslate2_network
-from headwise.exporting.ctranslate2_export import QUANTIZATIONS, Exported, export_translator
+from headwise.exporting.ctranslate2_export import (
+    QUANTIZATIONS,
+    ExportedTranslator,
+    export_translator,
+)
 from headwise.exporting.ctranslate2_network import require_expressible
 from headwise.exporting.ctranslate2_search import translate_search
 from headwise.exporting.export import export_model
@@ -129,7 +133,7 @@ def test_without_a_bias_of_the_output(tmp_path: Path) -> None:
     bundle = make_bundle(tmp_path, (BRIEF,))
     bundle.model.output.bias = None
     write_network(bundle, tmp_path)
-    comparison = ctranslate2_check.Comparison(bundle, ENGLISH[:1])
+    comparison = ctranslate2_check.ProbeComparison(bundle, ENGLISH[:1])
     found = comparison.differences(ctranslate2_check.load_foreign(tmp_path, compute_type="float32"))
     assert max(float(part.max()) for part in found) < 1e-4
 
@@ -160,7 +164,7 @@ def test_the_readme_translates_without_headwise_and_without_torch(
     bundle: Path, probes: Path, tmp_path: Path
 ) -> None:
     exported = export_model(bundle, tmp_path / "there", probes=probes)
-    assert isinstance(exported, Exported)
+    assert isinstance(exported, ExportedTranslator)
     assert (exported.exact.num_probes, exported.exact.num_same, exported.rounded) == (1, 1, None)
     assert exported.as_dict()["quantization"] == "none"
     files = verify_directory(tmp_path / "there", kind=CTRANSLATE2)["files"]
@@ -189,7 +193,7 @@ def test_rounded_weights_are_smaller_and_measured(
 ) -> None:
     assert OFFERED == QUANTIZATIONS
     exported = export_model(bundle, tmp_path / "int8", quantization="int8", probes=probes)
-    assert isinstance(exported, Exported)
+    assert isinstance(exported, ExportedTranslator)
     assert exported.rounded is not None
     assert exported.exact.difference < 1e-4 < exported.rounded.difference < 0.5
     assert "Rounded to int8" in (tmp_path / "int8/README.md").read_text(encoding="utf-8")
@@ -215,9 +219,9 @@ def test_a_difference_is_an_error_and_nothing_is_published(
     with pytest.raises(HeadwiseError, match="gives a token another log-probability than Headwise"):
         export_model(bundle, tmp_path / "out", probes=probes)
     monkeypatch.setattr(
-        ctranslate2_check.Comparison, "differences", lambda self, translator: [np.zeros(1)]
+        ctranslate2_check.ProbeComparison, "differences", lambda self, translator: [np.zeros(1)]
     )
-    monkeypatch.setattr(ctranslate2_check.Comparison, "_is_tied", lambda self, *given: False)
+    monkeypatch.setattr(ctranslate2_check.ProbeComparison, "_is_tied", lambda self, *given: False)
     with pytest.raises(
         HeadwiseError, match="search CTranslate2 translates the probe 'the dog sees the old cat' as"
     ):
@@ -232,7 +236,7 @@ def test_ties_may_be_decided_either_way(tmp_path: Path) -> None:
     ):  # two tokens with the same row of the output are equally probable everywhere
         bundle.model.output.weight[11] = bundle.model.output.weight[12]
         bundle.model.output.bias[11] = bundle.model.output.bias[12]
-    comparison = ctranslate2_check.Comparison(bundle, ENGLISH[:1])
+    comparison = ctranslate2_check.ProbeComparison(bundle, ENGLISH[:1])
     assert comparison._is_tied(0, (9, 11, 13), (9, 12, 13))
     assert not comparison._is_tied(0, (9, 11, 13), (9, 14, 13))
 
@@ -330,4 +334,4 @@ def test_the_readme_ends_where_headwise_ends(
 def test_sampling_is_compared_by_what_is_not_drawn(tmp_path: Path) -> None:
     bundle = make_bundle(tmp_path, ("decoding={kind: sampling, max_length: 3}",))
     write_network(bundle, tmp_path)
-    assert ctranslate2_check.Comparison(bundle, ENGLISH[:1]).prove(tmp_path).num_same == 1
+    assert ctranslate2_check.ProbeComparison(bundle, ENGLISH[:1]).prove(tmp_path).num_same == 1

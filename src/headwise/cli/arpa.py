@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from headwise.cli.options.paths import LanguageBundle, NewOutput
+from headwise.cli.options.paths import LanguageBundlePath, NewOutput
 from headwise.language import say
 
 
@@ -24,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "model",
-        type=LanguageBundle,
+        type=LanguageBundlePath,
         metavar="MODEL",
         help=say("a bundle or run of n-grams", "n 元语法的模型或运行目录"),
     )

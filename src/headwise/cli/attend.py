@@ -14,7 +14,7 @@ from headwise.errors import UsageError
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.explorer.data.attention_calculation import WorkedAttention
+    from headwise.explorer.data.attention_calculation import AttentionCalculation
     from headwise.explorer.data.number_input import NumberTable
 
 EXAMPLES = ("waist", "two-column")
@@ -152,9 +152,9 @@ def check(arguments: argparse.Namespace) -> None:
 def run(arguments: argparse.Namespace) -> int:
     worked = _work(arguments)
     if arguments.plot is not None:
-        from headwise.explorer.pictures.calculation_picture import draw_worked
+        from headwise.explorer.pictures.calculation_picture import draw_calculation
 
-        draw_worked(worked, Path(arguments.plot))
+        draw_calculation(worked, Path(arguments.plot))
         write_line(say(f"the picture: {arguments.plot}", f"图片：{arguments.plot}"), sys.stderr)
     if arguments.json:
         sys.stdout.write(json.dumps(worked.as_dict(), ensure_ascii=False, indent=2) + "\n")
@@ -167,9 +167,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _work(arguments: argparse.Namespace) -> "WorkedAttention":
+def _work(arguments: argparse.Namespace) -> "AttentionCalculation":
     from headwise.explorer.data.attention_calculation import EXAMPLES as WORKED
-    from headwise.explorer.data.attention_calculation import choose_settings, work_out
+    from headwise.explorer.data.attention_calculation import calculate_attention, choose_settings
     from headwise.explorer.data.number_input import arrange
 
     example = None if arguments.example is None else WORKED[arguments.example]
@@ -185,7 +185,7 @@ def _work(arguments: argparse.Namespace) -> "WorkedAttention":
     settings = choose_settings(
         score, arguments.weights, arguments.overrides, num_keys=len(keys), parameters=parameters
     )
-    return work_out(
+    return calculate_attention(
         keys, values, queries, settings=settings, parameters=parameters, seed=arguments.seed
     )
 

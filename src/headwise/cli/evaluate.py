@@ -13,7 +13,7 @@ from headwise.cli.options.paths import (
     ModelOrText,
     OutputFile,
     SentenceFile,
-    TextFile,
+    TextFilePath,
 )
 from headwise.language import say
 
@@ -52,7 +52,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("ready translations instead of a model", "已有译文，代替模型"),
     )
     parser.add_argument(
-        "--source", type=TextFile, metavar="FILE", help=say("text to translate", "源文")
+        "--source", type=TextFilePath, metavar="FILE", help=say("text to translate", "源文")
     )
     parser.add_argument(
         "--reference",

@@ -5,11 +5,11 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.options.paths import Model, NewOutput, SentenceFile
+from headwise.cli.options.paths import ModelPath, NewOutput, SentenceFile
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.exporting.ctranslate2_export import Exported
+    from headwise.exporting.ctranslate2_export import ExportedTranslator
 
 QUANTIZATIONS = (
     "none",
@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
     )
     parser.add_argument(
-        "model", type=Model, metavar="MODEL", help=say("a bundle or run", "模型或运行目录")
+        "model", type=ModelPath, metavar="MODEL", help=say("a bundle or run", "模型或运行目录")
     )
     parser.add_argument(
         "output",
@@ -84,7 +84,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.exporting.ctranslate2_export import Exported
+    from headwise.exporting.ctranslate2_export import ExportedTranslator
     from headwise.exporting.export import export_model
 
     result = export_model(
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         quantization=arguments.quantization,
         probes=arguments.probes,
     )
-    if isinstance(result, Exported):
+    if isinstance(result, ExportedTranslator):
         sys.stdout.write(
             json.dumps(result.as_dict(), ensure_ascii=False) + "\n"
             if arguments.json
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _report(result: "Exported") -> str:
+def _report(result: "ExportedTranslator") -> str:
     exact, last = result.exact, result.rounded or result.exact
     numbers = "float32" if result.quantization == "none" else result.quantization
     lines = [

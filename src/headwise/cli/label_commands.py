@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from headwise.cli.options.paths import STANDARD_INPUT, Input, LabelModel, SentenceStream
+from headwise.cli.options.paths import STANDARD_INPUT, Input, LabelModelPath, SentenceStream
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         required=True,
-        type=LabelModel,
+        type=LabelModelPath,
         metavar="DIR",
         help=say("a bundle or run", "模型目录或运行目录"),
     )

@@ -14,7 +14,7 @@ def is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0" or "WORLD_SIZE" not in os.environ
 
 
-def command_to_go_on(given: Sequence[str], *, command: str, run: str | None) -> str:
+def resume_command(given: Sequence[str], *, command: str, run: str | None) -> str:
     """The shortest command that goes on with the run: a run keeps its recipe and what was changed
     of it.
     """

@@ -21,10 +21,10 @@ from importlib import import_module
 from typing import Any
 
 from headwise import __version__
-from headwise.cli.launcher import command_to_go_on, is_first_process
+from headwise.cli.launcher import is_first_process, resume_command
 from headwise.cli.options.parser import Parser, find_leaf, name_options, parse
 from headwise.cli.options.path_checks import check_paths
-from headwise.cli.terminal.standard_error import forgive_standard_error
+from headwise.cli.terminal.standard_error import ignore_write_failures
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import HeadwiseError, SaidElsewhere, TrainingStopped
 from headwise.language import say, use_language
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # wants a core: training beside two busy processes was 3 to 5 times slower. Sleeping costs 3 %
     # on an idle machine (docs/decisions).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    forgive_standard_error()
+    ignore_write_failures()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Translations are UTF-8 for whoever reads them next; a terminal that cannot show a
         # character gets its code.
@@ -173,7 +173,7 @@ def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, s
     except SaidElsewhere as error:
         return error.exit_status
     except TrainingStopped as stop:  # what was asked for, not an error
-        go_on = command_to_go_on(given, command=parsed.command, run=getattr(parsed, "run", None))
+        go_on = resume_command(given, command=parsed.command, run=getattr(parsed, "run", None))
         write_line(f"headwise: {stop.go_on_with(go_on)}", sys.stderr)
         return stop.exit_status
     except HeadwiseError as error:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headwise.cli.options.parser import positive
-from headwise.cli.options.paths import OutputFile, WordVectorModel
+from headwise.cli.options.paths import OutputFile, WordVectorModelPath
 from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 
@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--model",
         required=True,
-        type=WordVectorModel,
+        type=WordVectorModelPath,
         metavar="DIR",
         help=say("a run of word vectors", "词向量的运行目录"),
     )

@@ -9,7 +9,12 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from headwise.cli.options.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream, TextFile
+from headwise.cli.options.paths import (
+    STANDARD_INPUT,
+    LanguageModelPath,
+    SentenceStream,
+    TextFilePath,
+)
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
@@ -67,7 +72,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--pairs",
-        type=TextFile,
+        type=TextFilePath,
         metavar="FILE",
         help=say(
             "tab-separated: a misspelt sentence, the right one; how often is the right one "

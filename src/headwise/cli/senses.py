@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.options.paths import OutputFile, TextFile, WordReaderModel
+from headwise.cli.options.paths import OutputFile, TextFilePath, WordReaderPath
 from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 
@@ -39,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--model",
         action="append",
-        type=WordReaderModel,
+        type=WordReaderPath,
         required=True,
         metavar="DIR",
         help=say(
@@ -65,7 +65,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     for part in ("train", "test"):
         parser.add_argument(
             f"--{part}",
-            type=TextFile,
+            type=TextFilePath,
             default=f"{CORPUS}/{part}",
             metavar="FILE",
             help=say(

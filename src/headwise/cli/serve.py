@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.cli.options.parser import add_computing
-from headwise.cli.options.paths import Input, NamedModel
+from headwise.cli.options.paths import Input, NamedModelPath
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
@@ -49,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "models",
         nargs="+",
-        type=NamedModel,
+        type=NamedModelPath,
         metavar="MODEL",
         help=say("a bundle or run, or NAME=DIR to name it", "模型或运行目录，或用 名称=目录 命名"),
     )

@@ -5,7 +5,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.options.paths import InputFile, NewOutput, TextFile, WordVectorModel
+from headwise.cli.options.paths import InputFile, NewOutput, TextFilePath, WordVectorModelPath
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         action.add_argument(
             "--model",
             required=True,
-            type=WordVectorModel,
+            type=WordVectorModelPath,
             metavar="DIR",
             help=say("a run of word vectors", "词向量的运行目录"),
         )
     scoring.add_argument(
         "files",
         nargs="+",
-        type=TextFile,
+        type=TextFilePath,
         metavar="FILE",
         help=say(
             "lists of `word word score`, or of analogies; files, or known:word-vectors-eval/NAME",

@@ -23,7 +23,7 @@ from headwise.attention.capabilities import AttentionKind
 from headwise.attention.choices import attention_kinds
 from headwise.comparing.attention_measurement import Conditions, Point, measure_point
 from headwise.comparing.attention_table import AttentionComparison, as_markdown
-from headwise.comparing.attention_time_left import TimeLeft, foretell
+from headwise.comparing.attention_time_left import TimeLeft, extrapolate
 from headwise.errors import CheckpointError, HeadwiseError, UsageError
 from headwise.language import clock, say
 from headwise.planning.available_memory import available_memory
@@ -178,8 +178,8 @@ def will_not_fit(length: int, before: Sequence[Point], conditions: Conditions) -
     )
     if not known:
         return None
-    seconds = foretell([(point.length, point.both_seconds) for point in known], length)
-    memory = foretell([(point.length, point.memory_mib) for point in known], length)
+    seconds = extrapolate([(point.length, point.both_seconds) for point in known], length)
+    memory = extrapolate([(point.length, point.memory_mib) for point in known], length)
     free = available_memory(torch.device(conditions.device))
     if memory is not None and free is not None and memory * MIB > MEMORY_SHARE * free:
         need, have = memory / 1024, free / MIB / 1024

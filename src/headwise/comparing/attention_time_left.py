@@ -21,7 +21,7 @@ STEEPEST = 2.5
 """No kernel's cost grows faster; a slope through two noisy points might."""
 
 
-def foretell(known: Sequence[tuple[int, float | None]], length: int) -> float | None:
+def extrapolate(known: Sequence[tuple[int, float | None]], length: int) -> float | None:
     """A cost at a length, on the line through the last two that are known (in logarithms); of one
     alone, by the square.
     """
@@ -69,6 +69,8 @@ class TimeLeft:
             (p for p in self._points if p.kernel == name and p.length <= length),
             key=lambda p: p.length,
         )
-        forward = foretell([(point.length, point.forward_seconds) for point in own], length) or 0.0
-        both = foretell([(point.length, point.both_seconds) for point in own], length) or 0.0
+        forward = (
+            extrapolate([(point.length, point.forward_seconds) for point in own], length) or 0.0
+        )
+        both = extrapolate([(point.length, point.both_seconds) for point in own], length) or 0.0
         return 0.0 if both > self._longest else repeated_seconds(forward) + repeated_seconds(both)

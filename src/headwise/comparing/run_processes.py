@@ -105,8 +105,8 @@ def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) 
     waiting = [run for run in runs if run.label not in done]
     prepared = prepare_runs(waiting, directory=directory, events=events) if waiting else {}
     failures: dict[str, str] = {}
-    working: dict[str, _Working] = {}
-    watch, elsewhere = _Watch(runs, finished=set(done), jobs=jobs), _Elsewhere(events)
+    working: dict[str, _RunningProcess] = {}
+    watch, elsewhere = _RunProgress(runs, finished=set(done), jobs=jobs), _RunsElsewhere(events)
     try:
         while waiting or working:
             for run in elsewhere.leave_out(waiting)[
@@ -119,7 +119,7 @@ def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) 
                 else:
                     if run.label in prepared:
                         link_prepared(prepared[run.label], run.directory / "data")
-                    working[run.label] = _Working(run, _said_so_far(run), _start(run))
+                    working[run.label] = _RunningProcess(run, _said_so_far(run), _start(run))
             time.sleep(POLL_SECONDS)
             for label, (run, said, process) in list(working.items()):
                 if process.poll() is not None:
@@ -145,14 +145,14 @@ def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) 
     return [Outcome(run, done.get(run.label), failures.get(run.label)) for run in runs]
 
 
-class _Working(NamedTuple):
+class _RunningProcess(NamedTuple):
     run: Run
     said: int
     """Bytes its log had before: what an earlier attempt said is not this one's reason."""
     process: subprocess.Popen[bytes]
 
 
-class _Elsewhere:
+class _RunsElsewhere:
     """Runs that another process trains at the moment: each takes the place of one of ours, or times
     would not be its own.
     """
@@ -230,7 +230,7 @@ def _reason(run: Run, status: int, *, since: int) -> str:
     return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
 
 
-class _Watch:
+class _RunProgress:
     """How far the runs are, from their logs."""
 
     def __init__(self, runs: Sequence[Run], *, finished: set[str], jobs: int) -> None:

@@ -2,14 +2,14 @@
 them.
 """
 
-from headwise.explorer.data.attention_maps import AttentionKind, AttentionMap, HeadChoice, Trace
+from headwise.explorer.data.attention_maps import AttentionMap, HeadChoice, MapKind, Trace
 from headwise.explorer.pictures.attention_files import write_attention
 from headwise.explorer.pictures.heat_maps import draw_all, draw_grid, draw_heat_map
 from headwise.explorer.pictures.html_page import write_page
 from headwise.explorer.pictures.pronoun_picture import draw_pronoun_picture
 
 __all__ = [
-    "AttentionKind",
+    "MapKind",
     "AttentionMap",
     "HeadChoice",
     "Trace",

@@ -48,7 +48,7 @@ class Agreement:
     """Probes to which the recipe's own search (sampling: greedy) gives the same translation."""
 
 
-class Comparison:
+class ProbeComparison:
     """A bundle and its probes, with what Headwise answers."""
 
     def __init__(self, bundle: TranslatorBundle, probes: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import headwise
 from headwise.errors import UsageError
-from headwise.exporting.ctranslate2_check import Agreement, Comparison
+from headwise.exporting.ctranslate2_check import Agreement, ProbeComparison
 from headwise.exporting.ctranslate2_network import build_network, require_expressible
 from headwise.exporting.ctranslate2_search import ForeignSearch, translate_search
 from headwise.models.encoder_decoder import EncoderDecoder
@@ -50,7 +50,7 @@ NUM_POCKET_PROBES = 5
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedTranslator:
     """What was written, and how it was proven."""
 
     directory: Path
@@ -72,7 +72,7 @@ def export_translator(
     *,
     quantization: str = "none",
     probes: Path | None = None,
-) -> Exported:
+) -> ExportedTranslator:
     """Write a translator for CTranslate2; `probes`: a file of sentences to compare with, one a
     line.
     """
@@ -98,7 +98,7 @@ def export_translator(
         )
 
     with publish_directory(output, kind=CTRANSLATE2) as directory:
-        comparison = Comparison(bundle, _choose_probes(bundle, probes))
+        comparison = ProbeComparison(bundle, _choose_probes(bundle, probes))
         _save(build(), directory, quantization=None)
         exact, rounded = comparison.prove(directory), None
         if quantization != "none":
@@ -112,7 +112,9 @@ def export_translator(
         for name, tokenizer in zip(names, (source, target), strict=True):
             (directory / name).write_bytes(tokenizer.model)
         num_bytes = (directory / "model.bin").stat().st_size
-        exported = Exported(output, quantization, num_bytes, exact, rounded, search.left_out)
+        exported = ExportedTranslator(
+            output, quantization, num_bytes, exact, rounded, search.left_out
+        )
         (directory / "README.md").write_text(
             write_readme(bundle, exported, search, names), encoding="utf-8"
         )
@@ -196,7 +198,10 @@ def translate(lines):
 
 
 def write_readme(
-    bundle: TranslatorBundle, exported: Exported, search: ForeignSearch, names: tuple[str, str]
+    bundle: TranslatorBundle,
+    exported: ExportedTranslator,
+    search: ForeignSearch,
+    names: tuple[str, str],
 ) -> str:
     """For whoever finds the directory: what it is, the code that translates, how it was proven."""
     source, target = bundle.recipe.data.source, bundle.recipe.data.target

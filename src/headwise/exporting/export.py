@@ -5,7 +5,7 @@ name of the output says which.
 from pathlib import Path
 
 from headwise.errors import UsageError
-from headwise.exporting.ctranslate2_export import Exported, export_translator
+from headwise.exporting.ctranslate2_export import ExportedTranslator, export_translator
 from headwise.models.ngram import NgramModel
 from headwise.models.ngram.arpa import is_arpa, require_arpa
 from headwise.models.ngram.arpa_writing import save_arpa
@@ -27,7 +27,7 @@ def export_model(
     *,
     quantization: str = "none",
     probes: Path | str | None = None,
-) -> Exported | Path:
+) -> ExportedTranslator | Path:
     """Write a model for another program: n-grams to a file named .arpa, a translator to a new
     directory for CTranslate2.
     """

@@ -8,12 +8,12 @@ import pytest
 
 from headwise.cli.main import main
 from headwise.cli.terminal.wrapping import (
-    fit,
     join_parts,
     longest_part,
     split_parts,
     text_width,
     wrap,
+    wrap_text,
     write_line,
 )
 
@@ -79,8 +79,8 @@ def test_nothing_is_lost_and_no_line_is_too_long() -> None:
 
 
 def test_what_is_indented_stays_so() -> None:
-    assert fit("one:\n  two three four", 12) == "one:\n  two three\n  four"
-    assert fit("✓ one two three", 9, hanging=2) == "✓ one two\n  three"
+    assert wrap_text("one:\n  two three four", 12) == "one:\n  two three\n  four"
+    assert wrap_text("✓ one two three", 9, hanging=2) == "✓ one two\n  three"
 
 
 def test_parts_are_kept_whole() -> None:

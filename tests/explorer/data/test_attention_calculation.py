@@ -10,15 +10,15 @@ from matplotlib.transforms import Bbox
 from headwise.errors import DataError, UsageError
 from headwise.explorer.data.attention_calculation import (
     EXAMPLES,
-    WorkedAttention,
+    AttentionCalculation,
+    calculate_attention,
     choose_settings,
-    estimate,
-    work_out,
+    output_curve,
 )
 from headwise.explorer.data.calculation_tables import describe_weights, make_tables
 from headwise.explorer.data.number_input import MAX_FILE_BYTES, NumberTable, arrange, read_numbers
 from headwise.explorer.pictures import calculation_picture
-from headwise.explorer.pictures.calculation_picture import draw_worked
+from headwise.explorer.pictures.calculation_picture import draw_calculation
 from headwise.explorer.pictures.matplotlib_figure import Fonts
 from headwise.language import use_language
 from tests.explorer.pictures.test_heat_maps import assert_drawn, warnings_are_errors
@@ -28,13 +28,13 @@ __all__ = ["warnings_are_errors"]
 
 def work(
     name: str, score: str | None = None, weights: str = "softmax", *overrides: str
-) -> WorkedAttention:
+) -> AttentionCalculation:
     example = EXAMPLES[name]
     score = score or example.score
     parameters = example.parameters.get(score, {})
     keys, values, queries = arrange(example.keys, example.values, example.queries)
     settings = choose_settings(score, weights, overrides, num_keys=len(keys), parameters=parameters)
-    return work_out(keys, values, queries, settings=settings, parameters=parameters)
+    return calculate_attention(keys, values, queries, settings=settings, parameters=parameters)
 
 
 def test_waist() -> None:
@@ -103,7 +103,7 @@ def test_a_predicted_window_can_be_followed_by_hand() -> None:
     overrides = ["window.kind=local_p", "window.half_width=1"]
     given = {"W_p": NumberTable(((0.0,),)), "v_p": NumberTable(((2.0,),))}
     settings = choose_settings("dot", "softmax", overrides, num_keys=3, parameters={})
-    worked = work_out(keys, values, queries, settings=settings, parameters=given)
+    worked = calculate_attention(keys, values, queries, settings=settings, parameters=given)
     assert worked.centres is not None
     assert (worked.centres.tolist(), worked.seed) == ([1.5], None)
     nearness = math.exp(-0.5)
@@ -116,13 +116,13 @@ def test_a_predicted_window_can_be_followed_by_hand() -> None:
     assert weights.endswith(
         "softmax over the keys, only keys within 1 of the centre, times exp(−(j − centre)² / 2σ²)"
     )
-    drawn = work_out(keys, values, queries, settings=settings)
+    drawn = calculate_attention(keys, values, queries, settings=settings)
     assert drawn.seed is not None
     assert set(drawn.parameters) == {"W_p", "v_p"}
     monotonic = choose_settings(
         "dot", "softmax", ["window.kind=local_m", "window.half_width=0"], num_keys=3, parameters={}
     )
-    steps = work_out(keys, values, ((1.0,),) * 4, settings=monotonic)
+    steps = calculate_attention(keys, values, ((1.0,),) * 4, settings=monotonic)
     assert steps.centres is not None
     assert steps.centres.tolist() == [0, 1, 2, 2]
     assert steps.outputs[:, 0].tolist() == [10, 20, 40, 40]
@@ -133,7 +133,8 @@ def test_drawn_parameters_follow_the_seed_and_given_ones_stand() -> None:
     given = {"w_v": NumberTable(((1.0, 2.0, 3.0),))}
     settings = choose_settings("additive", "softmax", [], num_keys=2, parameters=given)
     first, again, other = (
-        work_out(*rows, settings=settings, parameters=given, seed=seed) for seed in (3, 3, 4)
+        calculate_attention(*rows, settings=settings, parameters=given, seed=seed)
+        for seed in (3, 3, 4)
     )
     assert first.scores.equal(again.scores)
     assert not first.scores.equal(other.scores)
@@ -145,10 +146,10 @@ def test_wrong_parameters_are_refused() -> None:
     rows = (((1.0, 0.0), (0.0, 1.0)),) * 3
     plain = choose_settings("dot", "softmax", [], num_keys=2, parameters={})
     with pytest.raises(UsageError, match="score dot has no parameter 'W'; it has none"):
-        work_out(*rows, settings=plain, parameters={"W": NumberTable(((1.0,),))})
+        calculate_attention(*rows, settings=plain, parameters={"W": NumberTable(((1.0,),))})
     form = choose_settings("bilinear", "softmax", [], num_keys=2, parameters={})
     with pytest.raises(UsageError, match="parameter W is 1 × 3, but 2 × 2 is needed"):
-        work_out(*rows, settings=form, parameters={"W": NumberTable(((1.0, 2.0, 3.0),))})
+        calculate_attention(*rows, settings=form, parameters={"W": NumberTable(((1.0, 2.0, 3.0),))})
 
 
 def test_lists_are_columns_or_rows_by_what_they_stand_beside() -> None:
@@ -226,7 +227,9 @@ def test_tables_in_both_languages() -> None:
         titles[language] = [title for title, _, _ in make_tables(work("two-column", "additive"))]
     assert len(titles["en"]) == len(titles["zh"]) == 4
     assert not set(titles["en"]) & set(titles["zh"])
-    wide = work_out(((1.0,),) * 7, ((2.0,),) * 7, ((3.0,),), settings=work("waist").settings)
+    wide = calculate_attention(
+        ((1.0,),) * 7, ((2.0,),) * 7, ((3.0,),), settings=work("waist").settings
+    )
     assert make_tables(wide)[-1][2] == [("3", "2")]
 
 
@@ -236,26 +239,26 @@ def test_pictures(tmp_path: Path, language: str) -> None:
     for number, worked in enumerate(
         (work("waist"), work("two-column", "additive"), work("waist", "location"))
     ):
-        draw_worked(worked, tmp_path / f"{number}.png")
+        draw_calculation(worked, tmp_path / f"{number}.png")
         assert_drawn(tmp_path / f"{number}.png")
 
 
 def test_the_curve_passes_through_the_answers() -> None:
-    assert estimate(work("waist"), [57.0]) == pytest.approx([45.5], abs=1e-5)
+    assert output_curve(work("waist"), [57.0]) == pytest.approx([45.5], abs=1e-5)
 
 
 def test_no_curve_where_places_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Under a window that goes along with the place of a query, a sample of the line has no place."""
 
-    def never(worked: WorkedAttention, queries: list[float]) -> list[float]:
+    def never(worked: AttentionCalculation, queries: list[float]) -> list[float]:
         raise AssertionError
 
-    monkeypatch.setattr("headwise.explorer.pictures.calculation_picture.estimate", never)
-    draw_worked(
+    monkeypatch.setattr("headwise.explorer.pictures.calculation_picture.output_curve", never)
+    draw_calculation(
         work("waist", None, "softmax", "window={kind: local_m, half_width: 1}"), tmp_path / "a.png"
     )
     with pytest.raises(AssertionError):
-        draw_worked(work("waist"), tmp_path / "b.png")
+        draw_calculation(work("waist"), tmp_path / "b.png")
 
 
 def test_without_a_chinese_font_the_title_stays_whole_in_english() -> None:
@@ -275,8 +278,10 @@ def test_what_is_written_beside_a_query_stays_inside_the_frame_and_covers_nothin
     )
     plain = work("waist")
     asked = [[float(number)] for number in queries.split(",")]
-    worked = work_out(plain.keys.tolist(), plain.values.tolist(), asked, settings=plain.settings)
-    draw_worked(worked, "x.png")
+    worked = calculate_attention(
+        plain.keys.tolist(), plain.values.tolist(), asked, settings=plain.settings
+    )
+    draw_calculation(worked, "x.png")
     (figure,) = drawn
     figure.draw_without_rendering()
     axes = figure.subfigs[1].axes[0]

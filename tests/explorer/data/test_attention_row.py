@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from headwise.errors import UsageError
-from headwise.explorer.data.attention_maps import AttentionKind
-from headwise.explorer.data.attention_row import count_layers, open_row
+from headwise.explorer.data.attention_maps import MapKind
+from headwise.explorer.data.attention_row import calculate_row, count_layers
 from headwise.explorer.data.translation_maps import trace_translation
 from headwise.models.choices import build_model
 from headwise.tasks.translation.bundle import TranslatorBundle
@@ -36,10 +36,10 @@ def translator() -> Translator:
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
-def test_the_steps_lead_to_the_models_weights(translator: Translator, kind: AttentionKind) -> None:
+def test_the_steps_lead_to_the_models_weights(translator: Translator, kind: MapKind) -> None:
     trace = trace_translation(translator, TEXT)
     own = trace.map_of(kind, layer=0).weights[1, 2]
-    row = open_row(translator, TEXT, kind=kind, layer=0, head=1, query=2)
+    row = calculate_row(translator, TEXT, kind=kind, layer=0, head=1, query=2)
     assert row.weights == pytest.approx(own.tolist(), abs=1e-6)
     assert (row.query_pieces, row.key_pieces) == (trace.query_pieces(kind), trace.key_pieces(kind))
     assert row.is_softmax
@@ -64,7 +64,7 @@ def test_the_steps_lead_to_the_models_weights(translator: Translator, kind: Atte
 
 
 def test_a_bias_and_a_pattern_join_the_steps() -> None:
-    row = open_row(
+    row = calculate_row(
         make_translator("model.position={kind: alibi}"),
         TEXT,
         kind="encoder_self",
@@ -77,13 +77,13 @@ def test_a_bias_and_a_pattern_join_the_steps() -> None:
     assert row.bias[3] == 0
     assert row.scores[0] == pytest.approx(row.products[0] / math.sqrt(row.head_dim) + row.bias[0])
     window = make_translator("model.encoder.attention={kind: window, left: 1, right: 1}")
-    row = open_row(window, TEXT, kind="encoder_self", layer=0, query=3)
+    row = calculate_row(window, TEXT, kind="encoder_self", layer=0, query=3)
     assert row.is_softmax
     assert [place for place, seen in enumerate(row.visible) if seen] == [2, 3, 4]
 
 
 def test_a_kernel_that_is_no_softmax_says_so() -> None:
-    row = open_row(
+    row = calculate_row(
         make_translator("model.encoder.attention={kind: linear}"),
         TEXT,
         kind="encoder_self",
@@ -95,7 +95,9 @@ def test_a_kernel_that_is_no_softmax_says_so() -> None:
 
 
 def test_another_target_may_be_read(translator: Translator) -> None:
-    row = open_row(translator, TEXT, target="the dog was tired", kind="cross", layer=-1, query=4)
+    row = calculate_row(
+        translator, TEXT, target="the dog was tired", kind="cross", layer=-1, query=4
+    )
     assert row.query_pieces[-1] == "</s>"
     assert len(row.query_pieces) == 5
     assert count_layers(translator)["cross"] == len(translator.model.decoder)
@@ -114,7 +116,7 @@ def test_what_is_not_there_is_refused(
     translator: Translator, choice: dict[str, int], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        open_row(translator, TEXT, **choice)
+        calculate_row(translator, TEXT, **choice)
 
 
 def test_it_is_refused_before_the_model_works(
@@ -125,15 +127,15 @@ def test_it_is_refused_before_the_model_works(
 
     monkeypatch.setattr("headwise.decoding.stepper_search.decode", work)
     with pytest.raises(UsageError, match="tokens 601 was asked for; choose 1 to 513"):
-        open_row(translator, "tired " * 600)
+        calculate_row(translator, "tired " * 600)
     with pytest.raises(UsageError, match="layer 7 was asked for"):
-        open_row(translator, TEXT, layer=7)
+        calculate_row(translator, TEXT, layer=7)
     with pytest.raises(UsageError, match="query 40 was asked for"):
-        open_row(translator, TEXT, kind="encoder_self", query=40)
+        calculate_row(translator, TEXT, kind="encoder_self", query=40)
 
 
 def test_nothing_and_recurrent_models_are_refused(translator: Translator) -> None:
     with pytest.raises(UsageError, match="the text is empty"):
-        open_row(translator, "  ")
+        calculate_row(translator, "  ")
     with pytest.raises(UsageError, match="rows are opened up in a Transformer"):
-        open_row(make_translator("model={kind: recurrent, dim: 8}"), TEXT)
+        calculate_row(make_translator("model={kind: recurrent, dim: 8}"), TEXT)

@@ -8,8 +8,8 @@ import pytest
 from headwise.errors import UsageError
 from headwise.explorer.data.language_model_trace import (
     attends,
+    calculate_text_row,
     longest_text,
-    open_text_row,
     trace_text,
 )
 from headwise.explorer.data.translation_trace import MapChoice
@@ -58,7 +58,7 @@ def test_an_opened_row_is_that_of_the_map() -> None:
     model = make_reader()
     found = trace_text(model, TEXT, maps=MapChoice())
     for layer, head, query in ((0, 0, 0), (1, 1, 3), (-1, 1, 6)):
-        row = open_text_row(model, TEXT, layer=layer, head=head, query=query)
+        row = calculate_text_row(model, TEXT, layer=layer, head=head, query=query)
         np.testing.assert_allclose(row.weights, found.maps[layer].weights[head, query], atol=1e-6)
         assert (row.query_pieces, row.key_pieces) == (found.predicted_pieces, found.read_pieces)
         assert row.visible == [key <= query for key in range(7)]
@@ -73,7 +73,7 @@ def test_an_opened_row_is_that_of_the_map() -> None:
         ({"query": 7}, "query 7"),
     ):
         with pytest.raises(UsageError, match=words):
-            open_text_row(model, TEXT, **wish)
+            calculate_text_row(model, TEXT, **wish)
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:

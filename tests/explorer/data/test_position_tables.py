@@ -7,8 +7,8 @@ import torch
 
 from headwise.explorer.data.position_tables import (
     PositionTable,
-    build_parts,
-    parts_of,
+    build_modules,
+    modules_of,
     show_positions,
 )
 from headwise.models.choices import EncoderDecoderSettings, build_model
@@ -40,7 +40,7 @@ ALL = (
 
 
 def show(settings: PositionSettings) -> PositionTable:
-    parts = build_parts(settings, dim=DIM, num_heads=HEADS)
+    parts = build_modules(settings, dim=DIM, num_heads=HEADS)
     return show_positions(settings, parts, length=LENGTH, dim=DIM, num_heads=HEADS)
 
 
@@ -127,7 +127,7 @@ def test_a_models_own_table_is_shown(
         {"dim": DIM, "encoder": stack, "decoder": stack, "position": position},
     )
     model = build_model(settings, source_size=29, target_size=29, generator=generator)
-    parts = parts_of(model)
+    parts = modules_of(model)
     shown = show_positions(settings.position, parts, length=LENGTH, dim=DIM, num_heads=HEADS)
     assert shown.origin == parts.origin == origin
     if position["kind"] == "learned":
@@ -149,4 +149,4 @@ def test_an_encoder_without_layers_leaves_the_decoders(generator: torch.Generato
     }
     settings = check_settings(EncoderDecoderSettings, whole)
     model = build_model(settings, source_size=29, target_size=29, generator=generator)
-    assert parts_of(model).relation is model.decoder[0].self_attention.relation
+    assert modules_of(model).relation is model.decoder[0].self_attention.relation

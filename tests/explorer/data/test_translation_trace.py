@@ -12,9 +12,9 @@ from headwise.decoding.results import Hypothesis, SearchTrace, TracedToken
 from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import UsageError
 from headwise.explorer.data import translation_trace
-from headwise.explorer.data.next_token_choices import decide, spell, weigh_steps
+from headwise.explorer.data.next_token_choices import describe_step, describe_steps, name_token
 from headwise.explorer.data.occlusion import occlude
-from headwise.explorer.data.search_tree import grow_tree
+from headwise.explorer.data.search_tree import build_tree
 from headwise.explorer.data.translation_trace import (
     MapChoice,
     TooManyValuesError,
@@ -59,11 +59,11 @@ def test_rank_and_entropy_of_a_known_distribution(translator: Translator) -> Non
     size = translator.tokenizers.target.size
     scores = torch.full((size,), float("-inf"))
     scores[[7, 9, EOS]] = torch.tensor([0.5, 0.25, 0.25]).log()
-    found = decide(translator.tokenizers.target, scores, 9, num_best=2)
+    found = describe_step(translator.tokenizers.target, scores, 9, num_best=2)
     assert found.rank == 2
     assert found.entropy == pytest.approx(1.5 * math.log(2))
     assert found.best[0].token == 7
-    assert spell(translator.tokenizers.target, EOS) == "</s>"
+    assert name_token(translator.tokenizers.target, EOS) == "</s>"
 
 
 def test_a_forced_beginning_is_kept_and_weighed_as_the_model_sees_it(
@@ -73,7 +73,7 @@ def test_a_forced_beginning_is_kept_and_weighed_as_the_model_sees_it(
     trace = trace_sentence(translator, TEXT, BEAM, prefix=prefix, num_alternatives=3)
     assert trace.tokens[: len(prefix)] == tuple(prefix)
     source = translator.tokenizers.source.encode(TEXT)
-    again = weigh_steps(
+    again = describe_steps(
         translator, source, trace.tokens, num_best=3, finished=trace.hypotheses[0].finished
     )
     assert again == trace.decisions
@@ -112,7 +112,7 @@ def test_a_tree_worked_by_hand() -> None:
             TracedToken(0, 7, -3.0, -4.0, -2.0, "pruned", None),
         ),
     )
-    tree = grow_tree(
+    tree = build_tree(
         SearchTrace(steps), [Hypothesis((5,), -2.5, -1.25, (-2.0, -0.5), finished=True)]
     )
     assert [(node.number, node.parent, node.step) for node in tree.nodes] == [
@@ -170,8 +170,10 @@ def test_leaving_a_word_out_is_one_forward_pass_without_it(translator: Translato
     ]
     start = len(translator.tokenizers.source.encode("The old"))
     stop = len(translator.tokenizers.source.encode("The old dog"))
-    without = weigh_steps(translator, dog[:start] + dog[stop:], target, num_best=1, finished=True)
-    whole = weigh_steps(translator, source, target, num_best=1, finished=True)
+    without = describe_steps(
+        translator, dog[:start] + dog[stop:], target, num_best=1, finished=True
+    )
+    whole = describe_steps(translator, source, target, num_best=1, finished=True)
     expected = [
         a.chosen.log_probability - b.chosen.log_probability
         for a, b in zip(whole, without, strict=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headwise.errors import UsageError
-from headwise.explorer.data.word_neighbours import place_words, suggest_queries
+from headwise.explorer.data.word_neighbours import map_words, suggest_queries
 from headwise.models.vector_space import VectorSpace
 from headwise.randomness import numpy_generator
 
@@ -14,7 +14,7 @@ SPACE = VectorSpace(WORDS, numpy_generator("places").normal(size=(37, 11)))
 
 @pytest.mark.parametrize("layout", ["pca", "tsne"])
 def test_neighbours_are_the_spaces_own_and_places_fill_the_square(layout: str) -> None:
-    found = place_words(SPACE, ["word3", "WORD5 - word7 + word2"], count=5, layout=layout)  # type: ignore[arg-type]
+    found = map_words(SPACE, ["word3", "WORD5 - word7 + word2"], count=5, layout=layout)  # type: ignore[arg-type]
     data = found.as_dict()
     for entry in data["queries"]:
         own = SPACE.nearest(entry["query"], num_words=5)
@@ -39,7 +39,7 @@ def test_neighbours_are_the_spaces_own_and_places_fill_the_square(layout: str) -
 )
 def test_sizes_are_bounded(queries: list[str], count: int) -> None:
     with pytest.raises(UsageError, match="were asked for"):
-        place_words(SPACE, queries, count=count)
+        map_words(SPACE, queries, count=count)
 
 
 def test_words_to_begin_with_are_known() -> None:

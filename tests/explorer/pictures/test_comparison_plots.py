@@ -7,7 +7,7 @@ import pytest
 from headwise.comparing.recipe_table import ComparisonResult, VariantResult
 from headwise.evaluation.several_seeds import Estimate
 from headwise.explorer.pictures import comparison_plots
-from headwise.explorer.pictures.comparison_plots import COLOURS, draw_comparison, style
+from headwise.explorer.pictures.comparison_plots import COLOURS, draw_comparison, line_style
 
 
 def _comparison(directory: Path, num_variants: int, *, scored: bool) -> ComparisonResult:
@@ -55,4 +55,4 @@ def test_nothing_is_drawn_without_numbers(tmp_path: Path) -> None:
 
 
 def test_every_line_looks_different() -> None:
-    assert len({style(number) for number in range(4 * len(COLOURS))}) == 4 * len(COLOURS)
+    assert len({line_style(number) for number in range(4 * len(COLOURS))}) == 4 * len(COLOURS)

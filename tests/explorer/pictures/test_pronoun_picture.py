@@ -9,12 +9,12 @@ import pytest
 
 from headwise.errors import UsageError
 from headwise.explorer import draw_pronoun_picture
-from headwise.explorer.data.attention_maps import AttentionKind, AttentionMap, Trace
+from headwise.explorer.data.attention_maps import AttentionMap, MapKind, Trace
 from headwise.explorer.pictures import matplotlib_figure, pronoun_picture
 from headwise.explorer.pictures.matplotlib_figure import find_fonts, new_figure
 from headwise.explorer.pictures.pronoun_picture import (
     PRONOUNS,
-    HeadPlace,
+    LayerHead,
     find_antecedent_head,
     pronoun_row,
 )
@@ -33,7 +33,7 @@ def sharp_trace():  # type: ignore[no-untyped-def]
 
 
 def test_row_of_the_pronoun() -> None:
-    row = pronoun_row(sharp_trace(), "It", read=HeadPlace(0), written=HeadPlace(), marks=PRONOUNS)
+    row = pronoun_row(sharp_trace(), "It", read=LayerHead(0), written=LayerHead(), marks=PRONOUNS)
     assert row.words[row.pronoun] == "it"
     found = {
         word: round(float(weight), 6)
@@ -47,7 +47,7 @@ def test_row_of_the_pronoun() -> None:
 
 def test_one_arc_for_each_other_word_and_wider_for_more_weight() -> None:
     row = pronoun_row(
-        sharp_trace(), "it", read=HeadPlace(0, 0), written=HeadPlace(), marks=PRONOUNS
+        sharp_trace(), "it", read=LayerHead(0, 0), written=LayerHead(), marks=PRONOUNS
     )
     axes = new_figure(height=3.0).add_axes((0, 0, 1, 1))
     pronoun_picture._draw_row(axes, row, find_fonts(), top=200.0)
@@ -68,7 +68,7 @@ def test_picture_is_drawn_with_and_without_chinese(
             [make_trace(), make_trace(ENGLISH, CHINESE)],
             tmp_path / "a.png",
             word="it",
-            read=HeadPlace(1, "max"),
+            read=LayerHead(1, "max"),
         )
     assert_drawn(tmp_path / "a.png")
 
@@ -97,7 +97,7 @@ def test_nothing_to_draw_is_refused(tmp_path: Path) -> None:
 ANIMAL, STREET, TIRED, IT = 1, 3, 4, 7
 
 
-def with_heads(*rows: dict[int, float], kind: AttentionKind = "encoder_self") -> Trace:
+def with_heads(*rows: dict[int, float], kind: MapKind = "encoder_self") -> Trace:
     """Each head is even, but its pronoun ("it", or "es" in the translation) gives these weights to source pieces."""
     trace = make_trace((*ENGLISH[:STREET], "▁street", *ENGLISH[STREET + 1 :]))
     queries = trace.source_pieces if kind == "encoder_self" else trace.target_pieces
@@ -115,27 +115,27 @@ def with_heads(*rows: dict[int, float], kind: AttentionKind = "encoder_self") ->
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "cross"])
-def test_the_head_that_looks_at_the_noun_that_is_meant(kind: AttentionKind) -> None:
-    def find(first: list[dict[int, float]], second: list[dict[int, float]]) -> HeadPlace:
+def test_the_head_that_looks_at_the_noun_that_is_meant(kind: MapKind) -> None:
+    def find(first: list[dict[int, float]], second: list[dict[int, float]]) -> LayerHead:
         traces = [with_heads(*first, kind=kind), with_heads(*second, kind=kind)]
         return find_antecedent_head(traces, "it", antecedents=("animal", "street"), kind=kind)
 
     # Head 0 changes most, from the last word to the street; head 1 follows the nouns; head 2 does it more weakly.
     first = [{TIRED: 1.0}, {ANIMAL: 0.9, STREET: 0.1}, {ANIMAL: 0.5, TIRED: 0.5}]
     second = [{STREET: 1.0}, {ANIMAL: 0.38, STREET: 0.40, TIRED: 0.22}, {STREET: 0.5, TIRED: 0.5}]
-    assert find(first, second) == HeadPlace(0, 1, resolves=True)
+    assert find(first, second) == LayerHead(0, 1, resolves=True)
     # Nouns that hardly count, or one of them in both sentences, are no answer.
     weak = [{TIRED: 0.93, ANIMAL: 0.07}], [{TIRED: 0.93, STREET: 0.07}]
     one_sided = [{STREET: 0.9, ANIMAL: 0.1}], [{STREET: 1.0}]
     tied = [{STREET: 0.5, ANIMAL: 0.5}], [{STREET: 1.0}]
     for rows in (weak, one_sided, tied):
-        assert find(*rows) == HeadPlace(resolves=False)
+        assert find(*rows) == LayerHead(resolves=False)
 
 
 def test_a_noun_that_is_absent_leaves_nothing_to_find() -> None:
     traces = [with_heads({ANIMAL: 1.0}), with_heads({STREET: 1.0})]
     found = find_antecedent_head(traces, "it", antecedents=("animal", "river"), kind="encoder_self")
-    assert found == HeadPlace(resolves=False)
+    assert found == LayerHead(resolves=False)
 
 
 def test_the_picture_says_that_no_head_resolves_the_pronoun(
@@ -147,5 +147,5 @@ def test_the_picture_says_that_no_head_resolves_the_pronoun(
         "save_figure",
         lambda figure, path: written.extend(t.get_text() for t in figure.axes[0].texts),
     )
-    draw_pronoun_picture([sharp_trace()], tmp_path / "a.png", read=HeadPlace(0, resolves=False))
+    draw_pronoun_picture([sharp_trace()], tmp_path / "a.png", read=LayerHead(0, resolves=False))
     assert any("no head looks at the right noun in both sentences" in text for text in written)

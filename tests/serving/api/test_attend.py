@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from headwise.attention.choices import BUILT_IN
 from headwise.cli.main import main
 from headwise.explorer.data.attention_patterns import show_pattern, shown_kinds
-from headwise.explorer.data.attention_row import open_row
+from headwise.explorer.data.attention_row import calculate_row
 from headwise.serving.api.attend import answer_row
 from headwise.serving.schemas.attention import RowBody
 from headwise.serving.work.jobs import Abandoned
@@ -92,7 +92,7 @@ def test_a_row_is_the_models_own(client: TestClient, models: dict[str, LoadedMod
     found = ask(
         client, "/v1/row", {"text": TEXT, "kind": "decoder_self", "layer": 0, "head": 1, "query": 1}
     )
-    own = open_row(
+    own = calculate_row(
         models["tiny"].value, TEXT, kind="decoder_self", layer=0, head=1, query=1
     ).as_dict()
     assert {name: found[name] for name in own} == own

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headwise.explorer.data import translation_trace
-from headwise.explorer.data.language_model_trace import open_text_row, trace_text
+from headwise.explorer.data.language_model_trace import calculate_text_row, trace_text
 from headwise.explorer.data.translation_trace import MapChoice
 from headwise.serving.app import create_app
 from headwise.serving.schemas.limits import ServerSettings
@@ -58,7 +58,7 @@ def test_a_text_is_traced_as_the_library_does(reading: TestClient) -> None:
 def test_a_row_is_opened_up_as_the_library_does(reading: TestClient) -> None:
     body = {"model": "gpt", "text": TEXT, "kind": "decoder_self", "head": 1, "query": 4}
     reply = reading.post("/v1/row", json=body).json()
-    own = open_text_row(make_reader(), TEXT, head=1, query=4)
+    own = calculate_text_row(make_reader(), TEXT, head=1, query=4)
     assert reply["weights"] == pytest.approx(own.weights)
     assert (reply["layer"], reply["num_layers"], reply["num_heads"]) == (2, 3, 2)
     for wish in ({"target": "der"}, {"kind": "cross"}):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.cli.options.file_identity import identity, is_same, numbers
-from headwise.cli.options.paths import Input, Model, Output, ReadOnce, RecipeName
+from headwise.cli.options.paths import Input, ModelPath, Output, ReadOnce, RecipeName
 from headwise.errors import UsageError
 from headwise.storage import refuse_sealed
 
@@ -45,7 +45,7 @@ def check_paths(parsed: argparse.Namespace, names: Mapping[str, str]) -> None:
                 f"{option} {one!r} 不能作为路径；请去掉其中的零字节",
             )
     # A wrong model or recipe is told before a wrong text.
-    ordered = sorted(given, key=lambda pair: not isinstance(pair[1], Model | RecipeName))
+    ordered = sorted(given, key=lambda pair: not isinstance(pair[1], ModelPath | RecipeName))
     located = [(option, one.locate()) for option, one in ordered if isinstance(one, Input)]
     inputs = [(option, path) for option, path in located if path is not None]
     for option, one in given:

@@ -1,7 +1,7 @@
 """What a command reads and what it writes: declared as the types of its options, checked before the
 command runs (path_checks.py).
 
-    parser.add_argument("--source", type=TextFile)
+    parser.add_argument("--source", type=TextFilePath)
     parser.add_argument("--output", type=OutputFile)
 
 Missing directories of an output are made when it is written (storage.py); the help of each such
@@ -61,7 +61,7 @@ class InputFile(Input):
         return find_text_file(Path(self))
 
 
-class TextFile(InputFile):
+class TextFilePath(InputFile):
     """A text of which every line can be decoded; a line that is too long is the command's to deal
     with.
     """
@@ -109,7 +109,7 @@ class ReadOnce(InputFile):
         return super().locate() if self.can_be_read_again else self.path
 
 
-class TextStream(ReadOnce, TextFile):
+class TextStream(ReadOnce, TextFilePath):
     """A text that is read once; of which every line can be decoded."""
 
 
@@ -119,7 +119,7 @@ class SentenceStream(ReadOnce, SentenceFile):
     """
 
 
-class Model(Input):
+class ModelPath(Input):
     """A bundle, or a run directory with one inside; `recipe` is the one that would make such a
     model (None: the demo does).
     """
@@ -133,19 +133,19 @@ class Model(Input):
         return find_bundle(Path(self), recipe=self.recipe, takes_checkpoint=self.takes_checkpoint)
 
 
-class ModelOrCheckpoint(Model):
+class ModelOrCheckpoint(ModelPath):
     """A translator; with the option --checkpoint also a run that is not finished."""
 
     takes_checkpoint = True
 
 
-class LanguageBundle(Model):
+class LanguageBundlePath(ModelPath):
     """A language model of ours."""
 
     recipe = "ptb-ngram"
 
 
-class LanguageModelPath(LanguageBundle):
+class LanguageModelPath(LanguageBundlePath):
     """A language model: a bundle, a run or an ARPA file."""
 
     def locate(self) -> Path | None:
@@ -154,25 +154,25 @@ class LanguageModelPath(LanguageBundle):
         return InputFile(self).locate() if is_arpa(Path(self)) else super().locate()
 
 
-class LabelModel(Model):
+class LabelModelPath(ModelPath):
     """A classifier or tagger."""
 
     recipe = "sst2"
 
 
-class WordVectorModel(Model):
+class WordVectorModelPath(ModelPath):
     """Word vectors."""
 
     recipe = "word-vectors"
 
 
-class WordReaderModel(Model):
+class WordReaderPath(ModelPath):
     """Whatever has vectors of words in their sentences."""
 
     recipe = "english-elmo"
 
 
-class NamedModel(Model):
+class NamedModelPath(ModelPath):
     """A model of any task: DIR, an ARPA file, or NAME=DIR."""
 
     def locate(self) -> Path | None:
@@ -180,10 +180,10 @@ class NamedModel(Model):
         from headwise.serving.work.model_names import split_name
 
         _, path = split_name(self)
-        return InputFile(path).locate() if is_arpa(path) else Model(path).locate()
+        return InputFile(path).locate() if is_arpa(path) else ModelPath(path).locate()
 
 
-class ModelOrText(Model):
+class ModelOrText(ModelPath):
     """A directory is a model, anything else a file of translations."""
 
     def locate(self) -> Path | None:
@@ -201,7 +201,7 @@ class RecipeName(Input):
         return find_recipe(str(self))
 
 
-class ModelOrRecipe(Model):
+class ModelOrRecipe(ModelPath):
     """A directory is a model, anything else a recipe."""
 
     def locate(self) -> Path | None:

@@ -17,7 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from headwise.cli.terminal.tables import print_table
-from headwise.cli.terminal.wrapping import fit, join_parts, terminal_width, write_line
+from headwise.cli.terminal.wrapping import join_parts, terminal_width, wrap_text, write_line
 from headwise.language import clock, say
 from headwise.tasks.result_rows import result_rows
 from headwise.tasks.table import find_entry
@@ -63,7 +63,7 @@ class TrainingDisplay:
     def note(self, text: str) -> None:
         self._stop()
         self.console.print(
-            fit(text, terminal_width()) if self.console.is_terminal else text, soft_wrap=True
+            wrap_text(text, terminal_width()) if self.console.is_terminal else text, soft_wrap=True
         )
 
     def count(self, label: str, done: int, total: int | None) -> None:

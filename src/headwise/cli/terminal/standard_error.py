@@ -23,7 +23,7 @@ class _Forgiving(io.FileIO):
             return memoryview(content).nbytes
 
 
-def forgive_standard_error() -> None:
+def ignore_write_failures() -> None:
     """From now on; a standard error that is not the process's own (a test's, a notebook's) is left
     alone.
     """

@@ -98,7 +98,7 @@ def terminal_width() -> int:
     return max(NARROWEST, shutil.get_terminal_size((80, 24)).columns)
 
 
-def fit(text: str, width: int, *, hanging: int = 0) -> str:
+def wrap_text(text: str, width: int, *, hanging: int = 0) -> str:
     """Each line of a text wrapped; what is indented stays so, and later lines of it by `hanging`
     more.
     """
@@ -112,4 +112,6 @@ def fit(text: str, width: int, *, hanging: int = 0) -> str:
 def write_line(text: str, stream: TextIO | None = None, *, hanging: int = 0) -> None:
     """A sentence or several for people, on standard output unless told otherwise."""
     stream = sys.stdout if stream is None else stream
-    stream.write((fit(text, terminal_width(), hanging=hanging) if stream.isatty() else text) + "\n")
+    stream.write(
+        (wrap_text(text, terminal_width(), hanging=hanging) if stream.isatty() else text) + "\n"
+    )

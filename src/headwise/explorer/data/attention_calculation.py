@@ -43,7 +43,7 @@ from headwise.settings import apply_overrides, check_settings
 
 
 @dataclass(frozen=True)
-class Example:
+class NotesExample:
     """One of the course notes' own; parameters are for the score that needs them."""
 
     keys: NumberTable
@@ -54,14 +54,14 @@ class Example:
 
 
 _HUNDREDTH = NumberTable(((0.01, 0.0), (0.0, 0.01)))
-EXAMPLES: dict[str, Example] = {
-    "waist": Example(
+EXAMPLES: dict[str, NotesExample] = {
+    "waist": NotesExample(
         NumberTable(((51.0,), (56.0,), (58.0,))),
         NumberTable(((40.0,), (43.0,), (48.0,))),
         NumberTable(((57.0,),)),
         GaussianSettings.word(),
     ),
-    "two-column": Example(
+    "two-column": NotesExample(
         NumberTable(((51.0, 70.0), (56.0, 82.0), (58.0, 88.0))),
         NumberTable(((40.0, 155.0), (43.0, 159.0), (48.0, 162.0))),
         NumberTable(((57.0, 83.0), (55.0, 77.0))),
@@ -80,7 +80,7 @@ EXAMPLES: dict[str, Example] = {
 
 
 @dataclass(frozen=True)
-class WorkedAttention:
+class AttentionCalculation:
     """All numbers of one calculation."""
 
     queries: Float[Tensor, "query query_dim"]
@@ -133,7 +133,7 @@ def choose_settings(
     return check_settings(Full, apply_overrides(data, overrides))
 
 
-def work_out(
+def calculate_attention(
     keys: Rows,
     values: Rows,
     queries: Rows,
@@ -141,7 +141,7 @@ def work_out(
     settings: Full,
     parameters: Mapping[str, NumberTable] | None = None,
     seed: int = 0,
-) -> WorkedAttention:
+) -> AttentionCalculation:
     """The three steps; `parameters` by the names of the formulas (W_q, W_k, w_v, W, v, W_p, v_p),
     the others drawn from the seed.
     """
@@ -164,7 +164,7 @@ def work_out(
             + _list_parameters(names)[0],
             f"{settings.score.kind} 打分没有参数 {unknown[0]!r}；" + _list_parameters(names)[1],
         )
-    _place(kernel, given, names)
+    _set_parameters(kernel, given, names)
     # A score whose weights begin with fixed numbers draws nothing.
     is_drawn = any(
         name not in given
@@ -174,7 +174,7 @@ def work_out(
     with torch.no_grad():
         scores = score(q[None, None], k[None, None])[0, 0]
         weights = kernel.weights(q[None, None], k[None, None], Mask())[0, 0]
-        return WorkedAttention(
+        return AttentionCalculation(
             queries=q,
             keys=k,
             values=v,
@@ -204,7 +204,9 @@ def _list_parameters(names: Mapping[str, str]) -> tuple[str, str]:
     return f"it has {', '.join(names)}", f"它的参数是 {'、'.join(names)}"
 
 
-def _place(kernel: nn.Module, given: Mapping[str, NumberTable], names: Mapping[str, str]) -> None:
+def _set_parameters(
+    kernel: nn.Module, given: Mapping[str, NumberTable], names: Mapping[str, str]
+) -> None:
     for name, table in given.items():
         parameter = kernel.get_parameter(names[name])
         value = torch.tensor(table.rows, dtype=torch.float64)
@@ -219,7 +221,7 @@ def _place(kernel: nn.Module, given: Mapping[str, NumberTable], names: Mapping[s
             parameter.copy_(value)
 
 
-def estimate(worked: WorkedAttention, queries: Sequence[float]) -> list[float]:
+def output_curve(worked: AttentionCalculation, queries: Sequence[float]) -> list[float]:
     """The first output for other queries of one number, by the same parts: the curve through the
     examples.
     """
@@ -231,7 +233,7 @@ def estimate(worked: WorkedAttention, queries: Sequence[float]) -> list[float]:
         },
     )
     keys, values = (tuple(map(tuple, rows.tolist())) for rows in (worked.keys, worked.values))
-    again = work_out(
+    again = calculate_attention(
         keys,
         values,
         tuple((q,) for q in queries),

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from headwise.errors import UsageError
 
-AttentionKind = Literal["encoder_self", "decoder_self", "cross"]
-ATTENTION_KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
+MapKind = Literal["encoder_self", "decoder_self", "cross"]
+MAP_KINDS: tuple[MapKind, ...] = get_args(MapKind)
 
 HeadChoice = int | Literal["mean", "max"]
 """One head by number (from 0), or the mean or the maximum over the heads of a layer."""
@@ -38,17 +38,16 @@ class AttentionMap:
     """The weights of one attention layer, all heads; `layer` counts from 0."""
 
     name: str
-    kind: AttentionKind
+    kind: MapKind
     layer: int
     weights: NDArray[np.floating]
 
     def __post_init__(self) -> None:
-        if self.kind not in ATTENTION_KINDS:
+        if self.kind not in MAP_KINDS:
             raise UsageError(
                 f"attention map {self.name!r} is of kind {self.kind!r}; give one of "
-                f"{', '.join(ATTENTION_KINDS)}",
-                f"注意力图 {self.name!r} 的种类为 {self.kind!r}；请用 "
-                f"{'、'.join(ATTENTION_KINDS)} 之一",
+                f"{', '.join(MAP_KINDS)}",
+                f"注意力图 {self.name!r} 的种类为 {self.kind!r}；请用 {'、'.join(MAP_KINDS)} 之一",
             )
         weights = self.weights
         if weights.ndim != 3 or 0 in weights.shape:
@@ -108,15 +107,15 @@ class Trace:
                     "请给出模型实际读入的词元（含特殊符号）",
                 )
 
-    def query_pieces(self, kind: AttentionKind) -> tuple[str, ...]:
+    def query_pieces(self, kind: MapKind) -> tuple[str, ...]:
         """The pieces that look: the rows of a map."""
         return self.source_pieces if kind == "encoder_self" else self.target_pieces
 
-    def key_pieces(self, kind: AttentionKind) -> tuple[str, ...]:
+    def key_pieces(self, kind: MapKind) -> tuple[str, ...]:
         """The pieces that are looked at: the columns of a map."""
         return self.target_input_pieces if kind == "decoder_self" else self.source_pieces
 
-    def maps_of(self, kind: AttentionKind) -> tuple[AttentionMap, ...]:
+    def maps_of(self, kind: MapKind) -> tuple[AttentionMap, ...]:
         """The maps of one kind from the lowest layer to the highest."""
         found = tuple(
             sorted((item for item in self.maps if item.kind == kind), key=lambda item: item.layer)
@@ -129,7 +128,7 @@ class Trace:
             )
         return found
 
-    def map_of(self, kind: AttentionKind, *, layer: int) -> AttentionMap:
+    def map_of(self, kind: MapKind, *, layer: int) -> AttentionMap:
         """The map of one layer; -1 is the highest one traced, as in a Python list."""
         found = self.maps_of(kind)
         by_layer = {item.layer: item for item in found}

@@ -41,7 +41,7 @@ def shown_kinds() -> dict[str, type[AttentionKind]]:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class AttentionPattern:
     kind: str
     length: int
     is_causal: bool
@@ -77,7 +77,7 @@ def show_pattern(
     head_dim: int = 16,
     is_causal: bool = False,
     seed: int = 0,
-) -> Pattern:
+) -> AttentionPattern:
     """The table [query, key] of one kernel; what cannot be causal is refused where it is built."""
     layer = build_attention(
         settings,
@@ -95,7 +95,7 @@ def show_pattern(
     table = layer.kernel.weights(q, k, layer.kernel.prepare(mask, length, length, q.device))[
         0, 0
     ].double()
-    return Pattern(
+    return AttentionPattern(
         settings.kind,
         length,
         is_causal,
@@ -106,7 +106,7 @@ def show_pattern(
     )
 
 
-def sized(kind: str, size: int | None) -> AttentionKind:
+def resize_example(kind: str, size: int | None) -> AttentionKind:
     """The example of a kernel, or with another size: how far, how wide, how many."""
     kinds = shown_kinds()
     if kind not in kinds:

@@ -28,7 +28,7 @@ from headwise.decoding.generator import Watcher
 from headwise.decoding.rules.length_limit import cap_limit
 from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
-from headwise.explorer.data.attention_maps import AttentionKind
+from headwise.explorer.data.attention_maps import MapKind
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import BOS, EOS
@@ -41,7 +41,7 @@ MAX_NUMBERS = 8192
 """Of keys and of values at most that many numbers are handed out; a long row shows its first
 dimensions."""
 TOLERANCE = 1e-4
-NAMES: dict[AttentionKind, str] = {
+NAMES: dict[MapKind, str] = {
     "encoder_self": "encoder.{}.self",
     "decoder_self": "decoder.{}.self",
     "cross": "decoder.{}.cross",
@@ -49,7 +49,7 @@ NAMES: dict[AttentionKind, str] = {
 
 
 @dataclass(frozen=True)
-class Caught:
+class LayerInputs:
     """What a layer was given, as the kernel sees it: [1, head, …, head_dim]."""
 
     q: Tensor
@@ -62,7 +62,7 @@ class Caught:
 
 
 @dataclass(frozen=True)
-class OpenedRow:
+class AttentionRow:
     """All numbers of one query in one head; lists run over the keys."""
 
     query_pieces: tuple[str, ...]
@@ -113,17 +113,17 @@ def require_attention(translator: Translator) -> EncoderDecoder:
     return model
 
 
-def open_row(
+def calculate_row(
     translator: Translator,
     text: str,
     *,
-    kind: AttentionKind = "cross",
+    kind: MapKind = "cross",
     layer: int = -1,
     head: int = 0,
     query: int = 0,
     target: str | None = None,
     before_step: Callable[[], None] | None = None,
-) -> OpenedRow:
+) -> AttentionRow:
     """The row of piece number `query`; without a target the model's own translation is read. Layer
     -1 is the highest.
 
@@ -159,9 +159,9 @@ def open_row(
         torch.tensor([[*source_ids, EOS]], device=device),
         torch.tensor([[BOS, *target_ids]], device=device),
     )
-    caught = catch(attention, lambda: model.attention_maps(source_row, target_row))
+    caught = capture_layer_inputs(attention, lambda: model.attention_maps(source_row, target_row))
     key_pieces = target_input if kind == "decoder_self" else source_pieces
-    return write_out(
+    return calculate_steps(
         caught, head=head, query=query, query_pieces=query_pieces, key_pieces=key_pieces
     )
 
@@ -190,9 +190,9 @@ def check_within(name: str, zh: str, value: int, low: int, high: int) -> None:
 
 
 @torch.inference_mode()
-def catch(layer: MultiHeadAttention, read: Callable[[], object]) -> Caught:
+def capture_layer_inputs(layer: MultiHeadAttention, read: Callable[[], object]) -> LayerInputs:
     """One pass over what was written; the layer asked about leaves what it was given."""
-    found: list[Caught] = []
+    found: list[LayerInputs] = []
 
     def look(_: Any, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         x, memory, mask = inputs
@@ -205,7 +205,9 @@ def catch(layer: MultiHeadAttention, read: Callable[[], object]) -> Caught:
             q = layer.query(x).unflatten(-1, (layer.num_heads, -1)).transpose(1, 2)
             k, v = layer.keys_values(memory)
         weights = layer.weights(x, memory, mask, **named)
-        found.append(Caught(q, k, v, mask, bias, weights, layer.kernel(q, k, v, mask, bias=bias)))
+        found.append(
+            LayerInputs(q, k, v, mask, bias, weights, layer.kernel(q, k, v, mask, bias=bias))
+        )
 
     handle = layer.register_forward_pre_hook(look, with_kwargs=True)
     try:
@@ -215,14 +217,14 @@ def catch(layer: MultiHeadAttention, read: Callable[[], object]) -> Caught:
     return found[0]
 
 
-def write_out(
-    caught: Caught,
+def calculate_steps(
+    caught: LayerInputs,
     *,
     head: int,
     query: int,
     query_pieces: tuple[str, ...],
     key_pieces: tuple[str, ...],
-) -> OpenedRow:
+) -> AttentionRow:
     """The steps of one row in double precision, with the weights and the output that the model
     itself has.
     """
@@ -251,7 +253,7 @@ def write_out(
         caught.bias, VectorBias
     )
     dims = max(1, min(q.shape[1], MAX_NUMBERS // len(k)))
-    return OpenedRow(
+    return AttentionRow(
         query_pieces=query_pieces,
         key_pieces=key_pieces,
         query=query,

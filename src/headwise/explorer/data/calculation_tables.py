@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from torch import Tensor
 
 from headwise.attention.score_choices import LocalPredictiveSettings
-from headwise.explorer.data.attention_calculation import WorkedAttention
+from headwise.explorer.data.attention_calculation import AttentionCalculation
 from headwise.language import say
 
 MAX_SPELLED_KEYS = 4
@@ -20,13 +20,13 @@ def name_vector(row: Sequence[float]) -> str:
     return numbers[0] if len(row) == 1 else f"({', '.join(numbers)})"
 
 
-def describe_score(worked: WorkedAttention) -> str:
+def describe_score(worked: AttentionCalculation) -> str:
     score = worked.settings.score
     number = score.number
     return score.formula + ("" if number is None else f", {number} = {getattr(score, number):g}")
 
 
-def describe_weights(worked: WorkedAttention, *, tell: Callable[[str, str], str] = say) -> str:
+def describe_weights(worked: AttentionCalculation, *, tell: Callable[[str, str], str] = say) -> str:
     """`tell` chooses the language: a picture may have to stay with letters it can draw."""
     window, share = worked.settings.window, tell(*worked.settings.weights.formula)
     if window is None:
@@ -40,7 +40,7 @@ def describe_weights(worked: WorkedAttention, *, tell: Callable[[str, str], str]
     return share + near
 
 
-def make_tables(worked: WorkedAttention) -> list[TextTable]:
+def make_tables(worked: AttentionCalculation) -> list[TextTable]:
     queries, keys, values = (
         [name_vector(row) for row in table.tolist()]
         for table in (worked.queries, worked.keys, worked.values)
@@ -80,7 +80,7 @@ def _rows(names: Sequence[str], table: Tensor, form: str) -> list[tuple[str, ...
 
 
 def _output_table(
-    worked: WorkedAttention, queries: Sequence[str], values: Sequence[str]
+    worked: AttentionCalculation, queries: Sequence[str], values: Sequence[str]
 ) -> TextTable:
     title = say("step 3: outputs = weighted sum of the values", "第三步：输出 = 值的加权和")
     if len(values) > MAX_SPELLED_KEYS:
@@ -101,7 +101,7 @@ def _output_table(
     return title, (say("query", "查询"), say("weighted sum", "加权和"), say("output", "输出")), rows
 
 
-def _window_tables(worked: WorkedAttention, queries: Sequence[str]) -> list[TextTable]:
+def _window_tables(worked: AttentionCalculation, queries: Sequence[str]) -> list[TextTable]:
     """Where each query looks; the first key has the number 0."""
     window = worked.settings.window
     if window is None or worked.centres is None:
@@ -133,7 +133,7 @@ def _window_tables(worked: WorkedAttention, queries: Sequence[str]) -> list[Text
     ]
 
 
-def _parameter_tables(worked: WorkedAttention) -> list[TextTable]:
+def _parameter_tables(worked: AttentionCalculation) -> list[TextTable]:
     if not worked.parameters:
         return []
     if worked.seed is not None:

@@ -11,7 +11,7 @@ so rows are named by what they predict and columns by what was read: the `decode
 translation (attention_maps.py). n-grams and recurrent models attend to nothing and are refused. A
 Transformer was trained on so many tokens at once: no more are read.
 
-One row can be opened up to its last number, as in a translation (`open_text_row`).
+One row can be opened up to its last number, as in a translation (`calculate_text_row`).
 
 Tested against: the log-probabilities of `LanguageModel.score`, rows that sum to one and look at
 nothing ahead, the opened row.
@@ -23,9 +23,15 @@ import torch
 
 from headwise.attention.taps import tap_attention
 from headwise.errors import UsageError
-from headwise.explorer.data.attention_maps import AttentionKind, AttentionMap
-from headwise.explorer.data.attention_row import MAX_KEYS, OpenedRow, catch, check_within, write_out
-from headwise.explorer.data.next_token_choices import Decision, decide
+from headwise.explorer.data.attention_maps import AttentionMap, MapKind
+from headwise.explorer.data.attention_row import (
+    MAX_KEYS,
+    AttentionRow,
+    calculate_steps,
+    capture_layer_inputs,
+    check_within,
+)
+from headwise.explorer.data.next_token_choices import Decision, describe_step
 from headwise.explorer.data.translation_trace import MapChoice, choose_maps
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.text_stepper import next_token_logits
@@ -35,7 +41,7 @@ from headwise.text.tokenizer import EOS, SPECIAL_PIECES
 
 
 @dataclass(frozen=True)
-class TextTrace:
+class LanguageModelTrace:
     """What was found out about one text; the end of the text is predicted too."""
 
     text: str
@@ -47,7 +53,7 @@ class TextTrace:
     log_probabilities: tuple[float, ...]
     decisions: tuple[Decision, ...]
     maps: tuple[AttentionMap, ...]
-    present: tuple[tuple[AttentionKind, int, int], ...]
+    present: tuple[tuple[MapKind, int, int], ...]
     """All maps the model has: kind, layer, number of heads; empty unless maps were asked for."""
 
 
@@ -67,7 +73,7 @@ def longest_text(model: LanguageModel) -> int | None:
 @torch.inference_mode()
 def trace_text(
     model: LanguageModel, text: str, *, maps: MapChoice | None = None, num_alternatives: int = 0
-) -> TextTrace:
+) -> LanguageModelTrace:
     """Read one text and keep what was asked for."""
     first, network = require_reader(model)
     tokens = model.tokenizer.encode(text.strip())
@@ -81,11 +87,11 @@ def trace_text(
         for layer, (name, weights) in enumerate(tapped.items())
     )
     decisions = [
-        decide(model.tokenizer, row, token, num_best=num_alternatives)
+        describe_step(model.tokenizer, row, token, num_best=num_alternatives)
         for row, token in zip(scores if num_alternatives else (), predicted, strict=False)
     ]
     pieces = tuple(model.tokenizer.pieces(tokens))
-    return TextTrace(
+    return LanguageModelTrace(
         text=text,
         tokens=tuple(tokens),
         read_pieces=(SPECIAL_PIECES[first], *pieces),
@@ -109,9 +115,9 @@ def require_reader(model: LanguageModel) -> tuple[int, DecoderOnly]:
     return reader.first, reader.network
 
 
-def open_text_row(
+def calculate_text_row(
     model: LanguageModel, text: str, *, layer: int = -1, head: int = 0, query: int = 0
-) -> OpenedRow:
+) -> AttentionRow:
     """Every number of one place of a text in one head (attention_row.py): the one that predicts piece
     number `query`. Layer -1 is the highest.
     """
@@ -125,10 +131,10 @@ def open_text_row(
     check_within("head", "头", head, 0, layers[number].num_heads - 1)
     check_within("query", "查询", query, 0, len(tokens))
     read = torch.tensor([[first, *tokens]], device=network.output.weight.device)
-    caught = catch(layers[number], lambda: network(read))
+    caught = capture_layer_inputs(layers[number], lambda: network(read))
     pieces = tuple(model.tokenizer.pieces(tokens))
     queries, keys = (*pieces, SPECIAL_PIECES[EOS]), (SPECIAL_PIECES[first], *pieces)
-    return write_out(caught, head=head, query=query, query_pieces=queries, key_pieces=keys)
+    return calculate_steps(caught, head=head, query=query, query_pieces=queries, key_pieces=keys)
 
 
 def check_text(model: LanguageModel, tokens: list[int]) -> None:

@@ -22,7 +22,7 @@ from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, Tokenizer
 
 
 @dataclass(frozen=True)
-class Choice:
+class TokenChoice:
     """A token that might be written next."""
 
     token: int
@@ -34,14 +34,14 @@ class Choice:
 class Decision:
     """One step: what was written, and what else might have been."""
 
-    chosen: Choice
+    chosen: TokenChoice
     rank: int
     """1: nothing was more probable."""
     entropy: float
-    best: tuple[Choice, ...]
+    best: tuple[TokenChoice, ...]
 
 
-def weigh_steps(
+def describe_steps(
     translator: Translator,
     source: Sequence[int],
     target: Sequence[int],
@@ -59,11 +59,13 @@ def weigh_steps(
     found = []
     read = generator.read([source], target, before_step=before_step)
     for scores, token in zip(read, written, strict=False):
-        found.append(decide(translator.tokenizers.target, scores[0], token, num_best=num_best))
+        found.append(
+            describe_step(translator.tokenizers.target, scores[0], token, num_best=num_best)
+        )
     return tuple(found)
 
 
-def decide(
+def describe_step(
     tokenizer: Tokenizer, scores: Float[Tensor, "vocab"], token: int, *, num_best: int
 ) -> Decision:
     """One distribution and the token that was taken from it."""
@@ -82,10 +84,10 @@ def decide(
     )
 
 
-def spell(tokenizer: Tokenizer, token: int) -> str:
+def name_token(tokenizer: Tokenizer, token: int) -> str:
     """The piece of a token, special ones by their marks."""
     return SPECIAL_PIECES[token] if token < len(SPECIAL_PIECES) else tokenizer.pieces([token])[0]
 
 
-def _choice(tokenizer: Tokenizer, token: int, log_probability: float) -> Choice:
-    return Choice(token, spell(tokenizer, token), log_probability)
+def _choice(tokenizer: Tokenizer, token: int, log_probability: float) -> TokenChoice:
+    return TokenChoice(token, name_token(tokenizer, token), log_probability)

@@ -22,7 +22,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headwise.explorer.data.word_grouping import Words, group_pieces
+from headwise.explorer.data.word_grouping import WordGroups, group_pieces
 from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import EOS
 
@@ -71,7 +71,7 @@ def occlude(
     return Occlusion(words.text, pieces, float(table[0].sum()), table[0] - table[1:])
 
 
-def without_word(source: Sequence[int], words: Words, number: int) -> list[int]:
+def without_word(source: Sequence[int], words: WordGroups, number: int) -> list[int]:
     """The source without the pieces of one word."""
     return [
         token for token, word in zip(source, words.word_of_piece, strict=True) if word != number

@@ -7,7 +7,7 @@ distance.
     vectors of distance  relative, transformer_xl   table [distance, dim];    curve: product of a fixed query with them
     moved along a path   continuous                 table: the path of the keys;    curve: as for sinusoidal
 
-The numbers come from the modules a model is built of, or from those of a loaded model (`parts_of`):
+The numbers come from the modules a model is built of, or from those of a loaded model (`modules_of`):
 what is learned there is shown as learned, and what nobody has learned is drawn as a first weight
 would be; `origin` says which (formula, drawn, model).
 
@@ -85,7 +85,7 @@ class PositionTable:
 
 
 @dataclass(frozen=True)
-class Parts:
+class PositionModules:
     """The modules of an encoding: what is added to tokens, and what self-attention is told."""
 
     added: nn.Module | None
@@ -93,7 +93,9 @@ class Parts:
     origin: Origin
 
 
-def build_parts(settings: PositionKind, *, dim: int, num_heads: int, seed: int = 0) -> Parts:
+def build_modules(
+    settings: PositionKind, *, dim: int, num_heads: int, seed: int = 0
+) -> PositionModules:
     """As a new model would have them; what is learned is drawn from the seed."""
     added = build_positions(settings, dim=dim)
     relation = build_relations(
@@ -107,10 +109,10 @@ def build_parts(settings: PositionKind, *, dim: int, num_heads: int, seed: int =
         begin(generator)
     # Of some only the part that nobody learns is shown without a model.
     known = getattr(relation, "shows_fixed_part", False) or not list(modules.parameters())
-    return Parts(added, relation, "formula" if known else "drawn")
+    return PositionModules(added, relation, "formula" if known else "drawn")
 
 
-def parts_of(model: EncoderDecoder) -> Parts:
+def modules_of(model: EncoderDecoder) -> PositionModules:
     """Those of a loaded model's encoder, first layer; of the decoder if the encoder has no layers."""
     relation = (model.encoder if len(model.encoder) > 0 else model.decoder)[
         0
@@ -119,19 +121,19 @@ def parts_of(model: EncoderDecoder) -> Parts:
     learned = any(
         True for part in (added, relation) if isinstance(part, nn.Module) for _ in part.parameters()
     )
-    return Parts(added, relation, "model" if learned else "formula")
+    return PositionModules(added, relation, "model" if learned else "formula")
 
 
 @torch.inference_mode()
 def show_positions(
-    settings: PositionKind, parts: Parts, *, length: int, dim: int, num_heads: int
+    settings: PositionKind, parts: PositionModules, *, length: int, dim: int, num_heads: int
 ) -> PositionTable:
     """Positions 0 … length − 1, distances −(length − 1) … length − 1."""
-    shown, relation = Shown(settings, parts.origin), parts.relation
+    shown, relation = EncodingName(settings, parts.origin), parts.relation
     distance = torch.arange(1 - length, length)
     if isinstance(relation, DistanceTable):
         if getattr(relation, "shows_fixed_part", False):
-            shown = Shown(settings, "formula")
+            shown = EncodingName(settings, "formula")
         return _by_distance(shown, relation.table_by_distance(distance), length=length)
     if isinstance(relation, PositionPath):
         return _by_position(shown, relation.table_by_position(length))
@@ -147,14 +149,14 @@ def show_positions(
     return _by_position(shown, parts.added(torch.arange(length)[None], length=length)[0])
 
 
-class Shown(NamedTuple):
+class EncodingName(NamedTuple):
     """Which encoding a table is of."""
 
     settings: PositionKind
     origin: Origin
 
 
-def _by_position(shown: Shown, table: Tensor) -> PositionTable:
+def _by_position(shown: EncodingName, table: Tensor) -> PositionTable:
     """Products of rows d apart, the mean over all pairs that far apart."""
     precise = table.double().cpu()
     products, length = precise @ precise.T, len(precise)
@@ -170,7 +172,7 @@ def _by_position(shown: Shown, table: Tensor) -> PositionTable:
     )
 
 
-def _by_distance(shown: Shown, table: Tensor, *, length: int) -> PositionTable:
+def _by_distance(shown: EncodingName, table: Tensor, *, length: int) -> PositionTable:
     """Products with the vector of distance 0."""
     precise = table.double().cpu()
     curve = Curve(None, _round((precise @ precise[length - 1]).tolist()))
@@ -179,7 +181,9 @@ def _by_distance(shown: Shown, table: Tensor, *, length: int) -> PositionTable:
     )
 
 
-def _by_bias(shown: Shown, relation: Relation, *, length: int, num_heads: int) -> PositionTable:
+def _by_bias(
+    shown: EncodingName, relation: Relation, *, length: int, num_heads: int
+) -> PositionTable:
     q = torch.zeros(1, num_heads, length, 1)
     bias = relation.bias(q, num_keys=length, offset=0)
     assert isinstance(bias, DistanceBias)
@@ -206,7 +210,7 @@ def _by_bias(shown: Shown, relation: Relation, *, length: int, num_heads: int) -
     return PositionTable(*_facts(shown), "position", 0, table, "bias", 1 - length, curves)
 
 
-def _facts(shown: Shown) -> tuple[str, str, Origin]:
+def _facts(shown: EncodingName) -> tuple[str, str, Origin]:
     return shown.settings.kind, shown.settings.formula, shown.origin
 
 

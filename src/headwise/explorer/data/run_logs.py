@@ -72,7 +72,7 @@ class RunEntry:
 
 
 @dataclass(frozen=True)
-class RunPart:
+class LogPart:
     """Lines from a byte on; asking again with `offset` goes on where this ended."""
 
     name: str
@@ -199,7 +199,7 @@ def find_run(root: Path, name: str) -> Path:
     )
 
 
-def read_run(root: Path, name: str, *, after: int = 0) -> RunPart:
+def read_run(root: Path, name: str, *, after: int = 0) -> LogPart:
     """What the log holds from byte `after` on, whole lines only."""
     path = find_run(root, name)
     try:
@@ -223,7 +223,7 @@ def read_run(root: Path, name: str, *, after: int = 0) -> RunPart:
     lines = [line for text in texts if (line := _parse(text)) is not None]
     if not end and len(content) == MAX_BYTES:
         end = len(content)  # one line and no end of it
-    return RunPart(
+    return LogPart(
         name,
         thin(lines),
         start + end,

@@ -22,7 +22,7 @@ Fate = Literal["kept", "pruned", "finished"]
 
 
 @dataclass(frozen=True)
-class Node:
+class SearchNode:
     """A hypothesis; the root (number 0, the empty one) is not listed."""
 
     number: int
@@ -38,14 +38,14 @@ class Node:
 
 @dataclass(frozen=True)
 class SearchTree:
-    nodes: tuple[Node, ...]
+    nodes: tuple[SearchNode, ...]
     leaves: tuple[int, ...]
     """The node of each hypothesis of the search, best first."""
 
 
-def grow_tree(trace: SearchTrace, hypotheses: Sequence[Hypothesis]) -> SearchTree:
+def build_tree(trace: SearchTrace, hypotheses: Sequence[Hypothesis]) -> SearchTree:
     """Nodes in the order they were weighed."""
-    nodes: list[Node] = []
+    nodes: list[SearchNode] = []
     places: dict[int, int] = {0: 0}
     children: dict[tuple[int, int], int] = {}
     for step, candidates in enumerate(trace.steps, start=1):
@@ -54,7 +54,7 @@ def grow_tree(trace: SearchTrace, hypotheses: Sequence[Hypothesis]) -> SearchTre
             number = len(nodes) + 1
             parent = places[one.parent]
             nodes.append(
-                Node(
+                SearchNode(
                     number,
                     parent,
                     step,

@@ -1,7 +1,7 @@
 """From a translator to a picture's data: one translation with every attention map that made it."""
 
 from headwise.errors import UsageError
-from headwise.explorer.data.attention_maps import AttentionKind, AttentionMap, Trace
+from headwise.explorer.data.attention_maps import AttentionMap, MapKind, Trace
 from headwise.tasks.translation.translator import AttentionTrace, Translation, Translator
 
 
@@ -35,7 +35,7 @@ def trace_from(translation: Translation, source_language: str, target_language: 
 
 def maps_of(attention: AttentionTrace) -> tuple[AttentionMap, ...]:
     """The maps of a translator under the names of pictures."""
-    kinds: dict[tuple[str, str], AttentionKind] = {
+    kinds: dict[tuple[str, str], MapKind] = {
         ("encoder", "self"): "encoder_self",
         ("decoder", "self"): "decoder_self",
         ("decoder", "cross"): "cross",

@@ -16,9 +16,9 @@ from headwise.decoding.generator import Watcher
 from headwise.decoding.results import Hypothesis
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.errors import UsageError
-from headwise.explorer.data.attention_maps import ATTENTION_KINDS, AttentionKind, AttentionMap
-from headwise.explorer.data.next_token_choices import Decision, weigh_steps
-from headwise.explorer.data.search_tree import SearchTree, grow_tree
+from headwise.explorer.data.attention_maps import MAP_KINDS, AttentionMap, MapKind
+from headwise.explorer.data.next_token_choices import Decision, describe_steps
+from headwise.explorer.data.search_tree import SearchTree, build_tree
 from headwise.explorer.data.translation_maps import maps_of
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.tasks.translation.translator import Translator
@@ -30,13 +30,13 @@ MAX_VALUES = 4_000_000
 class MapChoice:
     """Which weights are wanted; None means all there are."""
 
-    kinds: tuple[AttentionKind, ...] = ATTENTION_KINDS
+    kinds: tuple[MapKind, ...] = MAP_KINDS
     layers: tuple[int, ...] | None = None
     heads: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
-class SentenceTrace:
+class TranslationTrace:
     """What was found out about one sentence."""
 
     text: str
@@ -50,7 +50,7 @@ class SentenceTrace:
     tree: SearchTree
     decisions: tuple[Decision, ...]
     maps: tuple[AttentionMap, ...]
-    present: tuple[tuple[AttentionKind, int, int], ...]
+    present: tuple[tuple[MapKind, int, int], ...]
     """All maps the model has: kind, layer, number of heads; empty unless maps were asked for."""
 
 
@@ -63,7 +63,7 @@ def trace_sentence(
     maps: MapChoice | None = None,
     num_alternatives: int = 0,
     before_step: Callable[[], None] | None = None,
-) -> SentenceTrace:
+) -> TranslationTrace:
     """Translate one sentence, beginning with `prefix` (token ids), and keep what was asked for.
 
     `before_step` is called before every step and may stop the work by raising an exception.
@@ -81,7 +81,7 @@ def trace_sentence(
     assert result.trace is not None
     decisions: tuple[Decision, ...] = ()
     if num_alternatives:
-        decisions = weigh_steps(
+        decisions = describe_steps(
             translator,
             source,
             best.tokens,
@@ -90,7 +90,7 @@ def trace_sentence(
             before_step=before_step,
         )
     every = () if maps is None else all_maps(translator, source, best.tokens)
-    return SentenceTrace(
+    return TranslationTrace(
         text=text,
         source_pieces=(*translator.tokenizers.source.pieces(source), "</s>"),
         target_pieces=(*decoder.pieces(best.tokens), "</s>"),
@@ -98,7 +98,7 @@ def trace_sentence(
         tokens=best.tokens,
         hypotheses=result.hypotheses,
         texts=tuple(decoder.decode(hypothesis.tokens) for hypothesis in result.hypotheses),
-        tree=grow_tree(result.trace, result.hypotheses),
+        tree=build_tree(result.trace, result.hypotheses),
         decisions=decisions,
         maps=() if maps is None else choose_maps(every, maps),
         present=tuple((one.kind, one.layer, len(one.weights)) for one in every),

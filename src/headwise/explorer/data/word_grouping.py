@@ -32,7 +32,7 @@ JOINING = "'’-‐‑_"
 
 
 @dataclass(frozen=True)
-class Words:
+class WordGroups:
     """`text` of each word, and for each piece the number of the word it belongs to."""
 
     text: tuple[str, ...]
@@ -68,7 +68,7 @@ def _stands_alone(piece: str) -> bool:
     return is_special(piece) or is_wide(piece) or is_punctuation(piece.removeprefix(WORD_START))
 
 
-def group_pieces(pieces: tuple[str, ...]) -> Words:
+def group_pieces(pieces: tuple[str, ...]) -> WordGroups:
     """Find the words of a sequence of pieces."""
     groups: list[list[str]] = []
     for piece in pieces:
@@ -86,7 +86,7 @@ def group_pieces(pieces: tuple[str, ...]) -> Words:
         else:
             groups.append([piece])
     numbers = tuple(number for number, group in enumerate(groups) for _ in group)
-    return Words(tuple(_spell(group) for group in groups), numbers)
+    return WordGroups(tuple(_spell(group) for group in groups), numbers)
 
 
 def _spell(group: list[str]) -> str:
@@ -103,7 +103,7 @@ def _spell(group: list[str]) -> str:
 
 
 def merge_weights(
-    weights: NDArray[np.floating], queries: Words, keys: Words
+    weights: NDArray[np.floating], queries: WordGroups, keys: WordGroups
 ) -> NDArray[np.float64]:
     """[..., query, key] over pieces -> the same over words: sum over keys, mean over queries."""
     rows = _membership(queries)
@@ -114,7 +114,7 @@ def merge_weights(
     return merged
 
 
-def _membership(words: Words) -> NDArray[np.float64]:
+def _membership(words: WordGroups) -> NDArray[np.float64]:
     """[word, piece]: one where the piece belongs to the word."""
     numbers = np.asarray(words.word_of_piece)
     return (np.arange(len(words.text))[:, None] == numbers[None, :]).astype(np.float64)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from headwise.errors import UsageError
-from headwise.explorer.pictures.word_map import project_pca, project_tsne
+from headwise.explorer.data.projection import project_pca, project_tsne
 from headwise.models.vector_space import VectorSpace, parse_expression
 
 MAX_QUERIES, MAX_NEIGHBOURS, MAX_MAP = 32, 50, 400
@@ -36,7 +36,7 @@ FAMILIAR = [
 
 
 @dataclass(frozen=True)
-class WordPlaces:
+class WordMap:
     """What is drawn: for each question its neighbours, and all words with their places."""
 
     nearest: dict[str, list[tuple[str, float]]]
@@ -79,13 +79,13 @@ def suggest_queries(space: VectorSpace) -> list[str]:
     return known if len(known) >= 3 else list(space.words[len(space.words) // 20 :][:6])
 
 
-def place_words(
+def map_words(
     space: VectorSpace,
     queries: Sequence[str],
     *,
     count: int = 10,
     layout: Literal["tsne", "pca"] = "pca",
-) -> WordPlaces:
+) -> WordMap:
     """Neighbours of each word or sum, and all of them on a map scaled to −1 … 1."""
     queries = list(dict.fromkeys(queries))
     if not 1 <= len(queries) <= MAX_QUERIES or not 1 <= count <= MAX_NEIGHBOURS:
@@ -114,4 +114,4 @@ def place_words(
     places = places - (places.max(0) + places.min(0)) / 2
     places = places / max(float(np.abs(places).max()), 1e-12)
     doubtful = frozenset(query for query in queries if space.is_too_small_for(query))
-    return WordPlaces(nearest, tuple(words), places, asked, doubtful)
+    return WordMap(nearest, tuple(words), places, asked, doubtful)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.attention.score_choices import LocalMonotonicSettings
-from headwise.explorer.data.attention_calculation import WorkedAttention, estimate
+from headwise.explorer.data.attention_calculation import AttentionCalculation, output_curve
 from headwise.explorer.data.calculation_tables import describe_score, describe_weights, name_vector
 from headwise.explorer.pictures.matplotlib_figure import (
     FRAME,
@@ -24,7 +24,7 @@ from headwise.explorer.pictures.matplotlib_figure import (
     find_fonts,
     new_figure,
     save_figure,
-    write_plainly,
+    set_plain_text,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ PLACES = tuple(
 further away."""
 
 
-def draw_worked(worked: WorkedAttention, path: Path | str) -> None:
+def draw_calculation(worked: AttentionCalculation, path: Path | str) -> None:
     """A PNG about 1200 pixels wide."""
     from matplotlib.text import Text
 
@@ -89,7 +89,7 @@ def draw_worked(worked: WorkedAttention, path: Path | str) -> None:
     figure.suptitle(
         how if fonts.can_draw(how) else worked.settings.score.kind, fontsize=12, color=INK
     )
-    write_plainly(figure.findobj(Text), fonts)
+    set_plain_text(figure.findobj(Text), fonts)
     for annotations in labels:
         figure.draw_without_rendering()  # fixes the scale, by which labels are placed
         _place_labels(annotations, worked)
@@ -115,7 +115,7 @@ def _draw_table(
         spine.set_edgecolor(FRAME)
 
 
-def _draw_curve(axes: "Axes", worked: WorkedAttention, fonts: Fonts) -> list["Annotation"]:
+def _draw_curve(axes: "Axes", worked: AttentionCalculation, fonts: Fonts) -> list["Annotation"]:
     """Points are keys with their values, as large as the first query's weights; the line is what
     any query would get.
 
@@ -128,7 +128,7 @@ def _draw_curve(axes: "Axes", worked: WorkedAttention, fonts: Fonts) -> list["An
     both = np.concatenate([keys, queries])
     margin = max(0.08 * (both.max() - both.min()), 0.5)
     line = np.linspace(both.min() - margin, both.max() + margin, 241)
-    axes.plot(line, estimate(worked, line.tolist()), color=LINE, linewidth=1.5, zorder=1)
+    axes.plot(line, output_curve(worked, line.tolist()), color=LINE, linewidth=1.5, zorder=1)
     axes.scatter(keys, values, s=_areas(worked), color=LINE, alpha=0.55, zorder=2)
     axes.scatter(
         queries, worked.outputs[:, 0].numpy(), s=DIAMOND, color=POINT, marker="D", zorder=3
@@ -159,12 +159,12 @@ def _draw_curve(axes: "Axes", worked: WorkedAttention, fonts: Fonts) -> list["An
     return labels
 
 
-def _areas(worked: WorkedAttention) -> NDArray[np.float64]:
+def _areas(worked: AttentionCalculation) -> NDArray[np.float64]:
     """Of the circles, in square points."""
     return 30 + 220 * worked.weights[0].numpy()
 
 
-def _place_labels(labels: list["Annotation"], worked: WorkedAttention) -> None:
+def _place_labels(labels: list["Annotation"], worked: AttentionCalculation) -> None:
     """Each beside its diamond, at the first place inside the frame that covers no circle, diamond
     or earlier label; else at the best.
     """

@@ -21,7 +21,7 @@ from headwise.explorer.pictures.matplotlib_figure import (
     make_labels,
     new_figure,
     save_figure,
-    write_plainly,
+    set_plain_text,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _draw_quality(result: ComparisonResult, fonts: Fonts) -> Path:
     axes.axvspan(first.low, first.high, color=FRAME, alpha=0.45, linewidth=0)
     for number, variant in enumerate(shown):
         found = variant.quality[metric]
-        colour, _ = style(number)
+        colour, _ = line_style(number)
         axes.plot([found.low, found.high], [number, number], color=colour, linewidth=2.2)
         axes.plot([found.value], [number], "o", color=colour, markersize=6)
     labels = make_labels([variant.name for variant in shown], fonts)
@@ -89,7 +89,7 @@ def _draw_curves(result: ComparisonResult, fonts: Fonts) -> Path:
     left, right = figure.subplots(1, 2, sharey=True)
     names = make_labels([variant.name for variant in result.variants], fonts).texts
     for number, variant in enumerate(result.variants):
-        colour, stroke = style(number)
+        colour, stroke = line_style(number)
         curves = [
             lines
             for label, lines in result.curves.items()
@@ -114,18 +114,18 @@ def _draw_curves(result: ComparisonResult, fonts: Fonts) -> Path:
     return _finish(figure, [left, right], fonts, result.directory / "learning-curves.png")
 
 
-def style(number: int) -> tuple[str, str]:
+def line_style(number: int) -> tuple[str, str]:
     """Colour and stroke of a line."""
     return COLOURS[number % len(COLOURS)], STROKES[number // len(COLOURS) % len(STROKES)]
 
 
 def _finish(figure: "Figure", all_axes: "Sequence[Axes]", fonts: Fonts, path: Path) -> Path:
-    dress(figure, all_axes, fonts)
+    style_axes(figure, all_axes, fonts)
     save_figure(figure, path)
     return path
 
 
-def dress(figure: "Figure", all_axes: "Sequence[Axes]", fonts: Fonts) -> None:
+def style_axes(figure: "Figure", all_axes: "Sequence[Axes]", fonts: Fonts) -> None:
     """Quiet frames, our fonts."""
     texts: list[Any] = []
     for axes in all_axes:
@@ -140,4 +140,4 @@ def dress(figure: "Figure", all_axes: "Sequence[Axes]", fonts: Fonts) -> None:
         texts += [axes.xaxis.label, axes.yaxis.label, axes.title, *axes.get_yticklabels()]
         legend = axes.get_legend()
         texts += [] if legend is None else legend.get_texts()
-    write_plainly(texts, fonts)
+    set_plain_text(texts, fonts)

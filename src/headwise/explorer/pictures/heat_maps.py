@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.explorer.data.attention_maps import (
-    AttentionKind,
     HeadChoice,
     Level,
+    MapKind,
     Trace,
     choose_head,
     describe_head,
@@ -39,7 +39,7 @@ from headwise.explorer.pictures.matplotlib_figure import (
     make_labels,
     new_figure,
     save_figure,
-    write_plainly,
+    set_plain_text,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ MAX_NUMBERED_CELLS = 16
 
 MAX_TITLE_LENGTH = 80
 
-KIND_NAMES: dict[AttentionKind, tuple[str, str]] = {
+KIND_NAMES: dict[MapKind, tuple[str, str]] = {
     "encoder_self": ("encoder self-attention", "编码器自注意力"),
     "decoder_self": ("decoder self-attention", "解码器自注意力"),
     "cross": ("cross-attention", "交叉注意力"),
@@ -67,7 +67,7 @@ def draw_heat_map(
     trace: Trace,
     path: Path | str,
     *,
-    kind: AttentionKind,
+    kind: MapKind,
     layer: int = -1,
     head: HeadChoice = "mean",
     level: Level = "word",
@@ -101,9 +101,7 @@ def draw_heat_map(
     _finish(figure, trace, where, fonts, caption=explain_missing((rows, columns)), path=Path(path))
 
 
-def draw_grid(
-    trace: Trace, path: Path | str, *, kind: AttentionKind, level: Level = "word"
-) -> None:
+def draw_grid(trace: Trace, path: Path | str, *, kind: MapKind, level: Level = "word") -> None:
     """All layers (rows) and heads (columns) of one kind as small multiples on one value scale."""
     fonts = find_fonts()
     figure = new_figure(height=1.0 + _grid_height(trace, kind, level=level))
@@ -129,7 +127,7 @@ def draw_all(trace: Trace, path: Path | str, *, level: Level = "word") -> None:
     _finish(figure, trace, where, fonts, caption="", path=Path(path))
 
 
-def _grid_height(trace: Trace, kind: AttentionKind, *, level: Level) -> float:
+def _grid_height(trace: Trace, kind: MapKind, *, level: Level) -> float:
     maps = trace.maps_of(kind)
     _, queries, keys = _at_level(trace, kind, maps[0].weights, level=level)
     num_heads = max(len(item.weights) for item in maps)
@@ -137,7 +135,7 @@ def _grid_height(trace: Trace, kind: AttentionKind, *, level: Level) -> float:
 
 
 def _fill_grid(
-    figure: "Figure | SubFigure", trace: Trace, kind: AttentionKind, fonts: Fonts, *, level: Level
+    figure: "Figure | SubFigure", trace: Trace, kind: MapKind, fonts: Fonts, *, level: Level
 ) -> None:
     maps = trace.maps_of(kind)
     num_heads = max(len(item.weights) for item in maps)
@@ -176,7 +174,7 @@ def _fill_grid(
     scale.ax.tick_params(labelsize=9, color=FRAME, labelcolor=MUTED)
 
 
-def _axes_note(kind: AttentionKind, fonts: Fonts) -> str:
+def _axes_note(kind: MapKind, fonts: Fonts) -> str:
     return fonts.say(
         f"rows: {_axis_name(kind, 'query', fonts)}; columns: {_axis_name(kind, 'key', fonts)}",
         f"行：{_axis_name(kind, 'query', fonts)}；列：{_axis_name(kind, 'key', fonts)}",
@@ -191,7 +189,7 @@ def _scale_of(tables: Sequence[NDArray[np.floating]]) -> tuple[str, float, float
 
 
 def _at_level(
-    trace: Trace, kind: AttentionKind, weights: NDArray[np.floating], *, level: Level
+    trace: Trace, kind: MapKind, weights: NDArray[np.floating], *, level: Level
 ) -> tuple[NDArray[np.floating], tuple[str, ...], tuple[str, ...]]:
     """The weights [head, query, key] to draw with the names of their rows and columns.
 
@@ -269,7 +267,7 @@ def _write_values(axes: "Axes", table: NDArray[np.float64]) -> None:
             )
 
 
-def _axis_name(kind: AttentionKind, axis: str, fonts: Fonts) -> str:
+def _axis_name(kind: MapKind, axis: str, fonts: Fonts) -> str:
     match kind, axis:
         case ("encoder_self", "query"):
             return fonts.say("source word that looks", "在看的源词")
@@ -293,5 +291,5 @@ def _finish(
     )
     if caption:
         figure.supxlabel(caption, fontsize=9, color=MUTED)
-    write_plainly(figure.findobj(Text), fonts)
+    set_plain_text(figure.findobj(Text), fonts)
     save_figure(figure, path)

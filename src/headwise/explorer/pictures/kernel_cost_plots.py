@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from headwise.comparing.attention import known_kernels
 from headwise.comparing.attention_table import AttentionComparison
-from headwise.explorer.pictures.comparison_plots import dress, style
+from headwise.explorer.pictures.comparison_plots import line_style, style_axes
 from headwise.explorer.pictures.matplotlib_figure import (
     MUTED,
     Fonts,
     find_fonts,
     new_figure,
     save_figure,
-    write_plainly,
+    set_plain_text,
 )
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def draw_attention_comparison(result: AttentionComparison) -> tuple[Path, ...]:
     legend = figure.legend(
         handles, labels, loc="outside lower center", fontsize=8, frameon=False, ncols=5
     )
-    dress(figure, panels, fonts)
-    write_plainly(legend.get_texts(), fonts)
+    style_axes(figure, panels, fonts)
+    set_plain_text(legend.get_texts(), fonts)
     path = result.directory / "attention.png"
     save_figure(figure, path)
     return (path,)
@@ -69,7 +69,7 @@ def _draw(axes: "Axes", result: AttentionComparison, what: str, title: str, font
         if any(
             getattr(point, field) is not None for point in result.of(name) for field, *_ in WHAT
         ):
-            colour, stroke = style(_place(name, result.kernels))
+            colour, stroke = line_style(_place(name, result.kernels))
             known = zip(*lines[name], strict=True) if lines[name] else ((), ())
             axes.plot(*known, stroke, marker=".", color=colour, label=name)
     values = [value for line in lines.values() for _, value in line]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.comparing.lineage_table import Lineage, show_seconds
-from headwise.explorer.pictures.comparison_plots import dress, style
+from headwise.explorer.pictures.comparison_plots import line_style, style_axes
 from headwise.explorer.pictures.matplotlib_figure import (
     INK,
     find_fonts,
@@ -51,7 +51,7 @@ def make_figure(lineage: Lineage) -> "Figure":
     left.set_ylim(len(lineage.rungs) - 0.5, -0.5)
     left.set_xlabel(fonts.say("test perplexity", "测试困惑度"))
     right.set_xlabel(fonts.say("seconds of training", "训练秒数"))
-    dress(figure, [left, right], fonts)
+    style_axes(figure, [left, right], fonts)
     return figure
 
 
@@ -66,7 +66,7 @@ def _dots(axes: "Axes", values: Sequence[float | None], labels: Sequence[str]) -
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     for number, (value, label) in enumerate(zip(values, labels, strict=True)):
-        colour, _ = style(number)
+        colour, _ = line_style(number)
         if value is not None:
             axes.plot([value], [number], "o", color=colour, markersize=6)
         axes.annotate(

@@ -195,7 +195,7 @@ def new_figure(*, height: float) -> "Figure":
     return figure
 
 
-def write_plainly(texts: Iterable["Text"], fonts: Fonts) -> None:
+def set_plain_text(texts: Iterable["Text"], fonts: Fonts) -> None:
     """Draw with fonts that have the characters, and take "$" for a dollar, not for mathematics."""
     for text in texts:
         text.set_fontfamily(list(fonts.families))

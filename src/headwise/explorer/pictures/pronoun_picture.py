@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from headwise.errors import UsageError
 from headwise.explorer.data.attention_maps import (
-    AttentionKind,
     HeadChoice,
+    MapKind,
     Trace,
     choose_head,
     describe_head,
@@ -53,7 +53,7 @@ from headwise.explorer.pictures.matplotlib_figure import (
     make_labels,
     new_figure,
     save_figure,
-    write_plainly,
+    set_plain_text,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class PronounRow:
 
 
 @dataclass(frozen=True)
-class HeadPlace:
+class LayerHead:
     """A head of a layer; layer -1 is the highest."""
 
     layer: int = -1
@@ -106,7 +106,7 @@ class HeadPlace:
 
 
 def pronoun_row(
-    trace: Trace, word: str, *, read: HeadPlace, written: HeadPlace, marks: Sequence[str] = PRONOUNS
+    trace: Trace, word: str, *, read: LayerHead, written: LayerHead, marks: Sequence[str] = PRONOUNS
 ) -> PronounRow:
     """Take from a trace what the picture shows; the last occurrence of the word counts."""
     words = group_pieces(trace.source_pieces)
@@ -141,8 +141,8 @@ def pronoun_row(
 
 
 def find_antecedent_head(
-    traces: Sequence[Trace], word: str, *, antecedents: Sequence[str], kind: AttentionKind
-) -> HeadPlace:
+    traces: Sequence[Trace], word: str, *, antecedents: Sequence[str], kind: MapKind
+) -> LayerHead:
     """The head whose pronoun looks most at the noun that is meant: `antecedents` names that of each
     sentence.
 
@@ -151,11 +151,11 @@ def find_antecedent_head(
     more than each of the other nouns. If no head does, the answer is the mean of the last layer,
     marked as not resolving it.
     """
-    best, most = HeadPlace(resolves=False), 0.0
+    best, most = LayerHead(resolves=False), 0.0
     for attention in traces[0].maps_of(kind):
         for head in range(len(attention.weights)):
-            place = HeadPlace(attention.layer, head, resolves=True)
-            read, written = (place, HeadPlace()) if kind == "encoder_self" else (HeadPlace(), place)
+            place = LayerHead(attention.layer, head, resolves=True)
+            read, written = (place, LayerHead()) if kind == "encoder_self" else (LayerHead(), place)
             rows = [pronoun_row(trace, word, read=read, written=written) for trace in traces]
             looks = [row.look_at(antecedents, written=kind == "cross") for row in rows]
             if all(_is_meant(look, number) for number, look in enumerate(looks)):
@@ -175,8 +175,8 @@ def draw_pronoun_picture(
     path: Path | str,
     *,
     word: str = "it",
-    read: HeadPlace = HeadPlace(),
-    written: HeadPlace = HeadPlace(),
+    read: LayerHead = LayerHead(),
+    written: LayerHead = LayerHead(),
     marks: Sequence[str] = PRONOUNS,
 ) -> None:
     """Two (or more) sentences stacked, the links of one word in each, the translation below with
@@ -199,7 +199,7 @@ def draw_pronoun_picture(
         f"{shown_word}在看哪里，译文的代词又在看哪里",
     )
     axes.text(MARGIN, height - 28, title, fontsize=15, color=INK)
-    kinds: tuple[tuple[str, HeadPlace, AttentionKind, str, str], ...] = (
+    kinds: tuple[tuple[str, LayerHead, MapKind, str, str], ...] = (
         (LINK, read, "encoder_self", "above: encoder self-attention", "上：编码器自注意力"),
         (
             ANSWER,
@@ -231,7 +231,7 @@ def draw_pronoun_picture(
         "连线越粗，权重越大。注意力只是线索，不是解释。",
     )
     axes.text(MARGIN, 14, caption, fontsize=8.5, color=MUTED)
-    write_plainly(axes.texts, fonts)
+    set_plain_text(axes.texts, fonts)
     save_figure(figure, Path(path))
 
 
@@ -301,7 +301,7 @@ def _write_line(
         axes.text(0.0, y, text, ha="center", va="baseline", color=INK, fontsize=LARGEST)
         for text in texts
     ]
-    write_plainly(written, fonts)
+    set_plain_text(written, fonts)
     to_points = 72.0 / DOTS_PER_INCH
     widths = [max(text.get_window_extent().width * to_points, LARGEST / 3) for text in written]
     gaps = [0.0 if is_punctuation(text) else WIDE_GAP if is_wide(text) else GAP for text in texts]

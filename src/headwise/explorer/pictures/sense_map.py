@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from headwise.errors import UsageError
+from headwise.explorer.data.projection import project_pca, project_tsne
 from headwise.explorer.pictures.matplotlib_figure import (
     FRAME,
     MUTED,
@@ -22,9 +23,8 @@ from headwise.explorer.pictures.matplotlib_figure import (
     make_labels,
     new_figure,
     save_figure,
-    write_plainly,
+    set_plain_text,
 )
-from headwise.explorer.pictures.word_map import project_pca, project_tsne
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +85,7 @@ def draw_sense_map(
             texts += legend.get_texts()
     if note := explain_missing([labels], instead="The command prints what they stand for."):
         texts.append(figure.supxlabel(note, fontsize=8))
-    write_plainly(texts, fonts)
+    set_plain_text(texts, fonts)
     save_figure(figure, path)
     return plain if labels.missing else ()
 

@@ -11,14 +11,14 @@ from headwise.attention.score_choices import DEFAULT_SCORE, score_kinds
 from headwise.errors import UsageError
 from headwise.explorer.data.attention_calculation import (
     EXAMPLES,
-    WorkedAttention,
+    AttentionCalculation,
+    calculate_attention,
     choose_settings,
-    estimate,
-    work_out,
+    output_curve,
 )
-from headwise.explorer.data.attention_row import count_layers, open_row
+from headwise.explorer.data.attention_row import calculate_row, count_layers
 from headwise.explorer.data.calculation_tables import describe_score
-from headwise.explorer.data.language_model_trace import open_text_row, require_reader
+from headwise.explorer.data.language_model_trace import calculate_text_row, require_reader
 from headwise.explorer.data.number_input import NumberTable, Rows, arrange
 from headwise.serving.api.text_trace import find_attending
 from headwise.serving.schemas.attention import (
@@ -69,7 +69,7 @@ def answer_text_row(name: str, model: LanguageModel, body: RowBody) -> RowReply:
             "decoder_self",
             "语言模型没有原文与译文；请去掉 target，并令 kind 为 decoder_self",
         )
-    row = open_text_row(model, body.text, layer=body.layer, head=body.head, query=body.query)
+    row = calculate_text_row(model, body.text, layer=body.layer, head=body.head, query=body.query)
     layers = list(require_reader(model)[1].attention_layers().values())
     number = len(layers) - 1 if body.layer == -1 else body.layer
     return RowReply(
@@ -92,7 +92,7 @@ def answer_attend(body: AttendBody) -> AttendReply:
     return AttendReply(**worked.as_dict(), formula=describe_score(worked), curve=curve)
 
 
-def _work(body: AttendBody) -> WorkedAttention:
+def _work(body: AttendBody) -> AttentionCalculation:
     example = None if body.example is None else EXAMPLES[body.example]
     tables = {}
     for name in ("keys", "values", "queries"):
@@ -119,7 +119,9 @@ def _work(body: AttendBody) -> WorkedAttention:
     settings = choose_settings(
         score, body.weights, overrides, num_keys=len(keys), parameters=parameters
     )
-    return work_out(keys, values, queries, settings=settings, parameters=parameters, seed=body.seed)
+    return calculate_attention(
+        keys, values, queries, settings=settings, parameters=parameters, seed=body.seed
+    )
 
 
 def _rows(rows: list[list[float]], name: str) -> Rows:
@@ -133,7 +135,7 @@ def _rows(rows: list[list[float]], name: str) -> Rows:
     return tuple(map(tuple, rows))
 
 
-def _curve(worked: WorkedAttention, num_points: int) -> CurveReply | None:
+def _curve(worked: AttentionCalculation, num_points: int) -> CurveReply | None:
     """What any query between and a little beyond the keys would get."""
     if not worked.keys.shape[1] == worked.values.shape[1] == worked.queries.shape[1] == 1:
         return None
@@ -141,13 +143,13 @@ def _curve(worked: WorkedAttention, num_points: int) -> CurveReply | None:
     margin = max(0.6 * (high - low), 0.5)
     step = (high - low + 2 * margin) / max(num_points - 1, 1)
     queries = [low - margin + step * place for place in range(num_points)]
-    return CurveReply(queries=queries, outputs=estimate(worked, queries))
+    return CurveReply(queries=queries, outputs=output_curve(worked, queries))
 
 
 def answer_row(
     name: str, translator: Translator, body: RowBody, *, is_over: Callable[[], bool]
 ) -> RowReply:
-    row = open_row(
+    row = calculate_row(
         translator,
         body.text,
         kind=body.kind,

@@ -7,7 +7,7 @@ import math
 from fastapi import APIRouter
 
 from headwise.errors import UsageError
-from headwise.explorer.data.word_neighbours import place_words, suggest_queries
+from headwise.explorer.data.word_neighbours import map_words, suggest_queries
 from headwise.models.vector_space import VectorSpace
 from headwise.serving.http.errors import Refusal
 from headwise.serving.schemas.base import REFUSALS
@@ -85,7 +85,7 @@ def answer_predict(name: str, model: LanguageModel, body: PredictBody) -> Predic
 
 
 def answer_vectors(name: str, space: VectorSpace, body: VectorsBody) -> VectorsReply:
-    found = place_words(
+    found = map_words(
         space, body.queries or suggest_queries(space), count=body.count, layout=body.layout
     )
     return VectorsReply(

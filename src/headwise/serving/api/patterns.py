@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastapi import APIRouter
 
-from headwise.explorer.data.attention_patterns import show_pattern, sized
+from headwise.explorer.data.attention_patterns import resize_example, show_pattern
 from headwise.explorer.data.kernel_costs import find_costs, shipped_costs
 from headwise.serving.schemas.attention import CostReply, CostsReply, PatternReply, PatternsBody
 from headwise.serving.schemas.base import REFUSALS
@@ -29,7 +29,10 @@ async def costs(state: State) -> CostsReply:
 
 def answer_pattern(body: PatternsBody) -> PatternReply:
     pattern = show_pattern(
-        sized(body.kind, body.size), length=body.length, is_causal=body.causal, seed=body.seed
+        resize_example(body.kind, body.size),
+        length=body.length,
+        is_causal=body.causal,
+        seed=body.seed,
     )
     return PatternReply(**pattern.as_dict())
 

@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from headwise.attention.shapes import check_heads
 from headwise.errors import UsageError
 from headwise.explorer.data.attention_row import require_attention
-from headwise.explorer.data.position_tables import build_parts, parts_of, show_positions
+from headwise.explorer.data.position_tables import build_modules, modules_of, show_positions
 from headwise.models.choices import EncoderDecoderSettings
 from headwise.positions.choices import DEFAULT_POSITION
 from headwise.serving.schemas.attention import MAX_DIM, PositionsBody, PositionsReply
@@ -33,7 +33,7 @@ def answer_positions(body: PositionsBody) -> PositionsReply:
             "学得的位置取决于模型学到了什么；请给出有这种位置编码的模型",
         )
     check_heads(body.dim, body.heads)
-    parts = build_parts(settings, dim=body.dim, num_heads=body.heads)
+    parts = build_modules(settings, dim=body.dim, num_heads=body.heads)
     shown = show_positions(settings, parts, length=body.length, dim=body.dim, num_heads=body.heads)
     return PositionsReply(**shown.as_dict())
 
@@ -46,7 +46,11 @@ def answer_models_own(translator: Translator, body: PositionsBody) -> PositionsR
     limit = position.longest_row
     length = body.length if limit is None else min(body.length, limit.tokens)
     shown = show_positions(
-        position, parts_of(model), length=length, dim=settings.dim, num_heads=settings.encoder.heads
+        position,
+        modules_of(model),
+        length=length,
+        dim=settings.dim,
+        num_heads=settings.encoder.heads,
     ).as_dict()
     shown["table"] = None if shown["table"] is None else [row[:MAX_DIM] for row in shown["table"]]
     return PositionsReply(**shown)

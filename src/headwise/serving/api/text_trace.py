@@ -9,8 +9,8 @@ explorer/data/language_model_trace.py.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from headwise.explorer.data.language_model_trace import TextTrace, trace_text
-from headwise.explorer.data.next_token_choices import Choice, Decision
+from headwise.explorer.data.language_model_trace import LanguageModelTrace, trace_text
+from headwise.explorer.data.next_token_choices import Decision, TokenChoice
 from headwise.explorer.data.trace_json import pack_map, pack_side
 from headwise.explorer.data.translation_trace import MapChoice, TooManyValuesError
 from headwise.serving.http.errors import Refusal
@@ -65,7 +65,7 @@ def answer_text(
     return _reply(name, body, found, language)
 
 
-def _reply(name: str, body: TraceBody, found: TextTrace, language: str) -> TraceReply:
+def _reply(name: str, body: TraceBody, found: LanguageModelTrace, language: str) -> TraceReply:
     wish = TraceMaps() if body.maps is None else body.maps
     heads = None if wish.heads is None else list(dict.fromkeys(wish.heads))
     total = round(sum(found.log_probabilities), 6)
@@ -120,7 +120,7 @@ def too_many_refused() -> Iterator[None]:
 
 
 def step_reply(decision: Decision) -> StepReply:
-    def pack(choice: Choice) -> ChoiceReply:
+    def pack(choice: TokenChoice) -> ChoiceReply:
         return ChoiceReply(
             token=choice.token,
             piece=choice.piece,

@@ -12,11 +12,11 @@ from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.rules.phrases import encode_prefix
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.length_penalty import AverageLength, WuLength
-from headwise.explorer.data.next_token_choices import spell
+from headwise.explorer.data.next_token_choices import name_token
 from headwise.explorer.data.occlusion import occlude
-from headwise.explorer.data.search_tree import Node
+from headwise.explorer.data.search_tree import SearchNode
 from headwise.explorer.data.trace_json import pack_map, pack_side
-from headwise.explorer.data.translation_trace import SentenceTrace, check_prefix, trace_sentence
+from headwise.explorer.data.translation_trace import TranslationTrace, check_prefix, trace_sentence
 from headwise.explorer.data.word_grouping import group_pieces
 from headwise.serving.api.text_trace import (
     answer_text,
@@ -184,7 +184,7 @@ def check_length(translator: Translator, text: str) -> int:
 
 
 def _reply(
-    name: str, translator: Translator, body: TraceBody, found: SentenceTrace, *, num_forced: int
+    name: str, translator: Translator, body: TraceBody, found: TranslationTrace, *, num_forced: int
 ) -> TraceReply:
     source, target = translator.source_language, translator.target_language
     wish = TraceMaps() if body.maps is None else body.maps
@@ -210,7 +210,7 @@ def _reply(
     )
 
 
-def _hypotheses(translator: Translator, found: SentenceTrace) -> list[HypothesisReply]:
+def _hypotheses(translator: Translator, found: TranslationTrace) -> list[HypothesisReply]:
     return [
         HypothesisReply(
             text=on_one_line(text),
@@ -228,12 +228,16 @@ def _hypotheses(translator: Translator, found: SentenceTrace) -> list[Hypothesis
     ]
 
 
-def _tree(translator: Translator, found: SentenceTrace) -> TreeReply:
-    def pack(node: Node) -> dict[str, Any]:
+def _tree(translator: Translator, found: TranslationTrace) -> TreeReply:
+    def pack(node: SearchNode) -> dict[str, Any]:
         numbers = {
             key: round(getattr(node, key), 6) for key in ("log_probability", "total", "score")
         }
-        return {**vars(node), **numbers, "piece": spell(translator.tokenizers.target, node.token)}
+        return {
+            **vars(node),
+            **numbers,
+            "piece": name_token(translator.tokenizers.target, node.token),
+        }
 
     return TreeReply(
         nodes=[NodeReply(**pack(node)) for node in found.tree.nodes], leaves=list(found.tree.leaves)
