@@ -183,8 +183,8 @@ def _require_demo(directory: Path) -> None:
     """
     data = read_settings_file(directory / "recipe.yaml").get("data", {})
     is_demo = [corpus.get("kind") for corpus in data.get("train", [])] == ["pocket"]
-    strangers = {child.name for child in directory.iterdir()} - {*RUN_DIRECTORIES, *RUN_FILES}
-    if strangers or not is_demo or lock_is_held(directory):
+    other_files = {child.name for child in directory.iterdir()} - {*RUN_DIRECTORIES, *RUN_FILES}
+    if other_files or not is_demo or lock_is_held(directory):
         raise UsageError(
             f"{directory} holds more than a demo, or one that is still going on; --fresh would "
             "remove it: give another --run",

@@ -184,7 +184,8 @@ def test_places_beyond_the_limit_are_refused() -> None:
     score = LocationScore(DIM, max_length=5)
     assert score(draw(QUERIES, DIM), draw(5, DIM)).shape == (QUERIES, 5)
     with pytest.raises(
-        UsageError, match=r"knows 5 places and was given 7 keys; raise attention\.score\.max_length"
+        UsageError,
+        match=r"knows 5 positions and was given 7 keys; raise attention\.score\.max_length",
     ):
         score(draw(QUERIES, DIM), draw(7, DIM))
 

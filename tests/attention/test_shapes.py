@@ -134,7 +134,7 @@ def test_every_row_looks_at_a_row_of_its_own() -> None:
         (
             Fused(),
             AlibiRelation(2),
-            r"position\.kind=alibi says where tokens of one sequence stand",
+            r"position\.kind=alibi encodes positions inside one sequence",
         ),
     ],
 )

@@ -21,10 +21,10 @@ from headwise.errors import UsageError
 
 
 def entry_at(table: Float[Tensor, "head distance"], head: Tensor, column: Tensor) -> Tensor:
-    """Single entries; a column past either end is the one at that end."""
+    """Single entries; a column past either end takes the value of the last column there."""
     size = table.shape[
         1
-    ]  # meets tensors alone, as torch puts no expression of sizes into a fused kernel (flex.py)
+    ]  # handles tensors only: torch allows no expression of sizes inside a fused kernel (flex.py)
     return table[head, (column.clamp(min=0) - size).clamp(max=-1) + size]
 
 
@@ -40,7 +40,7 @@ class DistanceBias:
     """Number of keys that precede query 0, as in `Causal`."""
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        """The bias of single pairs; the tables of numbers broadcast, and so does the answer."""
+        """The bias of single pairs; the index tensors broadcast, and so does the result."""
         return entry_at(self.table, head, key - query - self.offset - self.first)
 
     def dense(self, num_queries: int, num_keys: int) -> Float[Tensor, "1 head query key"]:
@@ -57,10 +57,10 @@ class DistanceBias:
 
 @dataclass(frozen=True, eq=False)
 class VectorBias:
-    """A bias of the scores together with a vector for each distance that joins the mean of the
-    values (Shaw et al. 2018):
+    """A bias of the scores together with a vector for each distance that is added to the values
+    (Shaw et al. 2018):
 
-    output(i) ← output(i) + Σ_j weight(i, j) · values[d − first],   d = j − i, clipped
+        output(i) ← output(i) + Σ_j weight(i, j) · values[d − first],   d = j − i, clipped
 
     Only a kernel that forms its weights can add the second part.
     """
@@ -73,8 +73,8 @@ class VectorBias:
     def mix(
         self, weights: Float[Tensor, "batch head query key"]
     ) -> Float[Tensor, "batch head query head_dim"]:
-        """The part of the values: weights are summed by distance first, so that no [query, key,
-        dim] table exists."""
+        """The sum over the distance vectors: weights are summed by distance first, so that no
+        [query, key, dim] table exists."""
         column = distance_columns(
             *weights.shape[-2:],
             first=self.first,
@@ -101,7 +101,7 @@ def dense_bias(
 
 
 def refuse_vectors(bias: Bias | None, *, kind: str) -> None:
-    """For kernels that do not form their weights, which would add the scores and forget the
+    """For kernels that do not form their weights: they would add the scores and drop the
     vectors."""
     if isinstance(bias, VectorBias):
         raise UsageError(
@@ -116,7 +116,7 @@ def refuse_vectors(bias: Bias | None, *, kind: str) -> None:
 
 
 def bias_at(bias: Bias, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-    """The bias of single pairs; the tables of numbers broadcast, and so does the answer."""
+    """The bias of single pairs; the index tensors broadcast, and so does the result."""
     if isinstance(bias, DistanceBias):
         return bias.at(batch, head, query, key)
     return lookup(bias.scores if isinstance(bias, VectorBias) else bias, batch, head, query, key)
@@ -125,6 +125,7 @@ def bias_at(bias: Bias, batch: Tensor, head: Tensor, query: Tensor, key: Tensor)
 def distance_columns(
     num_queries: int, num_keys: int, *, first: int, size: int, offset: int, device: torch.device
 ) -> Int[Tensor, "query key"]:
-    """For every pair the column of its distance in a table of `size` distances from `first` on."""
+    """For every pair, the column of its distance in a table of `size` distances starting at
+    `first`."""
     query, key = torch.arange(num_queries, device=device), torch.arange(num_keys, device=device)
     return (key - query[:, None] - offset - first).clamp(0, size - 1)

@@ -19,10 +19,10 @@ from headwise.errors import UsageError
 
 @runtime_checkable
 class Cache(Protocol):
-    """What one attention layer remembers of the positions before."""
+    """What one attention layer stores of the positions before."""
 
     length: int
-    """Number of positions remembered."""
+    """Number of positions stored."""
 
     def reorder(self, index: Int[Tensor, " new_row"]) -> None:
         """Row i becomes the old row index[i]; fewer rows than before drops the others."""
@@ -34,7 +34,7 @@ FIRST_ROOM = 32
 
 
 class KeyValueCache:
-    """Keys and values of one attention layer for `num_rows` hypotheses, room for `max_length`
+    """Keys and values of one attention layer for `num_rows` hypotheses, with space for `max_length`
     positions."""
 
     def __init__(
@@ -59,8 +59,8 @@ class KeyValueCache:
         """Add new positions; returns all keys and values so far."""
         end = self.length + k.shape[2]
         if end > self.keys.shape[0]:
-            # A single position written past the end would fit an empty slice and be lost without a
-            # word.
+            # A single position written past the end would fit an empty slice and be lost without an
+            # error.
             raise UsageError(
                 f"the cache has room for {self.keys.shape[0]} positions and {end} are needed; "
                 "start with a larger max_length",
@@ -85,8 +85,8 @@ class KeyValueCache:
 
 
 class RollingCache(KeyValueCache):
-    """A cache that forgets from the front and never fills up: what is over is dropped when the room
-    is needed."""
+    """A cache that drops its oldest positions when its buffer is full, so that it never
+    overflows."""
 
     _first = 0
 
@@ -94,12 +94,12 @@ class RollingCache(KeyValueCache):
     def beginning(
         cls, num_rows: int, *, like: Float[Tensor, "any head head_dim"]
     ) -> "RollingCache":
-        """Empty, for keys of this form."""
+        """An empty cache for keys of this shape and type."""
         shape = (FIRST_ROOM, num_rows, *like.shape[1:])
         return cls(like.new_empty(shape), like.new_empty(shape))
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Add a position; returns all keys and values that are not forgotten."""
+        """Add a position; returns all keys and values that are still stored."""
         if self._first + self.length == self.keys.shape[0]:
             self._copy(slice(None), room=max(FIRST_ROOM, 2 * self.length))
         self.length += 1
@@ -110,7 +110,7 @@ class RollingCache(KeyValueCache):
         ].permute(1, 2, 0, 3)
 
     def keep_last(self, length: int) -> None:
-        """Forget all positions but the last ones."""
+        """Drop all positions but the last ones."""
         self._first += self.length - length
         self.length = length
 

@@ -27,51 +27,52 @@ from headwise.errors import UsageError
 from headwise.settings.kind import Kind, Words, by_language
 
 Role = Literal["encoder", "decoder", "cross"]
-"""Where attention stands: among source tokens, among target tokens (never ahead), from target to
+"""Where attention is used: among source tokens, among target tokens (causal), from target to
 source."""
 ROLES: Mapping[Role, str] = {
     "encoder": "model.encoder.attention",
     "decoder": "model.decoder.attention",
     "cross": "model.decoder.cross_attention",
 }
-"""Each role with its place in a recipe."""
+"""Each role with its key in a recipe."""
 
 MaskPart = Literal["causal", "causal_offset", "window", "padding", "segments", "explicit"]
-"""The parts of a mask; `causal_offset`: causal where queries do not start at the first key."""
+"""The parts of a mask; `causal_offset`: causal where the first query does not correspond to the
+first key."""
 EVERY_MASK: frozenset[MaskPart] = frozenset(
     ("causal", "causal_offset", "window", "padding", "segments", "explicit")
 )
 ROW_MASKS: frozenset[MaskPart] = frozenset(("causal", "causal_offset", "padding", "segments"))
-"""What can be said about rows without a table of all pairs."""
+"""The masks that a kernel without a table of all pairs can honour."""
 
 EVERY_NEED: frozenset[Need] = frozenset(("places", "views", "distances", "pairs", "weights"))
 SCORE_NEEDS: frozenset[Need] = frozenset(("places", "views", "distances"))
-"""Positions marked in queries and keys, and biases by distance."""
+"""Positions encoded in queries and keys, and biases by distance."""
 VIEW_NEEDS: frozenset[Need] = frozenset(("places", "views"))
-"""Positions marked in queries, keys and values alone."""
+"""Positions encoded in queries, keys and values only."""
 
 ONE_SEQUENCE: Words = (
     "its queries and keys must be the same tokens, and here they are two sequences without common "
     "neighbours",
     "它要求查询与键是同一些词元，而这里是两个序列，没有共同的相邻关系",
 )
-"""Why a kernel for one sequence cannot stand in cross-attention."""
+"""Why a kernel for one sequence cannot be used in cross-attention."""
 LOOKS_AHEAD: Words = (
-    "later tokens are not written yet, and its global tokens look ahead",
-    "后面的词元尚未写出，而它的全局词元会向后看",
+    "later tokens are not written yet, and its global tokens attend to them",
+    "后面的词元尚未写出，而它的全局词元会关注它们",
 )
-"""Why a kernel with global tokens cannot stand in a decoder."""
+"""Why a kernel with global tokens cannot be used in a decoder."""
 
 
 class RowLimit(NamedTuple):
-    """At most so many tokens in a row, because this key of the settings says so."""
+    """The most tokens of a row, and the key of the setting that limits it."""
 
     key: str
     tokens: int
 
 
 class Size(NamedTuple):
-    """The one number of a kernel that decides how much it sees."""
+    """The setting of a kernel that decides how many keys a query sees."""
 
     label: Words
     value: int
@@ -82,45 +83,44 @@ class AttentionKind(Kind):
 
     masks: ClassVar[frozenset[MaskPart]] = EVERY_MASK
     cost: ClassVar[str]
-    """Operations of n queries and n keys in h heads of width d, projections left out."""
+    """Operations of n queries and n keys in h heads of width d, without projections."""
     is_reference: ClassVar[bool] = False
-    """Whether other kernels are compared with it; it is then run as it is written, never
-    compiled."""
+    """Whether other kernels are compared with it; it then runs as written and is never compiled."""
     has_own_weights: ClassVar[bool] = True
-    """Whether its weights differ from those of every other kernel, so that a picture of them says
-    something."""
+    """Whether its weights differ from those of every other kernel, so that a picture of them is
+    informative."""
     compared_with: ClassVar[Words | None] = None
-    """What a kernel approximates, where that is not softmax attention of the same queries and
-    keys."""
+    """What a kernel approximates, if it is not softmax attention of the same queries and keys."""
 
-    # What the laws must know to choose their inputs.
+    # What the laws need to know to choose their inputs.
     one_sequence_only: ClassVar[bool] = False
     """Whether queries and keys must be the same tokens."""
     whole_segments: ClassVar[bool] = False
-    """Whether the tokens of a segment must stand in one stretch of the row."""
+    """Whether the tokens of a segment must be contiguous in the row."""
     knows_order: ClassVar[bool] = False
-    """Whether the order of the keys matters although the mask follows it."""
+    """Whether the order of the keys matters although the mask is permuted with them."""
     is_continuous: ClassVar[bool] = True
-    """Whether a small change of the input changes the output a little."""
+    """Whether the output is continuous in the input."""
     sums_to_one: ClassVar[bool] = True
-    """Whether the weights of a query are shares; mixtures of tokens may be negative."""
+    """Whether the weights of a query are non-negative and sum to one; mixtures of tokens may be
+    negative."""
     num_extra_terms: ClassVar[int] = 0
-    """Numbers that are added up beyond the scores and means of full attention, each with its
-    rounding."""
+    """How many numbers are summed beyond the scores and means of full attention, each with its
+    rounding error."""
 
     @classmethod
     def example(cls) -> "AttentionKind":
-        """Settings that are small enough for a test, a picture or a page."""
+        """Settings that are small enough for a test, a picture or a web page."""
         return cls.model_validate({})
 
     @property
     def takes(self) -> frozenset[Need]:
-        """What position encodings may ask of it."""
+        """The ways in which position encodings may act on it."""
         return SCORE_NEEDS
 
     @property
     def size(self) -> Size | None:
-        """How much it sees, where one number decides that."""
+        """The setting that decides how many keys a query sees, if there is a single one."""
         return None
 
     def resize(self, size: int) -> "AttentionKind":
@@ -131,21 +131,20 @@ class AttentionKind(Kind):
         )
 
     def refuse_role(self, role: Role) -> Words | None:
-        """Why these settings cannot stand in a role; None: they can."""
+        """Why these settings cannot be used in a role; None: they can."""
         return None
 
     @property
     def longest_row(self) -> RowLimit | None:
-        """The limit of the rows it can read; None: any length."""
+        """The longest rows it can read; None: any length."""
         return None
 
     def refuse_rows(self, num_tokens: int, *, key: str) -> Words | None:
-        """Why rows of so many tokens make no sense; `key` is where the settings stand in the
-        recipe."""
+        """Why rows of so many tokens are refused; `key` is where the settings are in the recipe."""
         return None
 
     def fit_length(self, length: int) -> "AttentionKind":
-        """The same kernel for rows of this length, where it has a limit."""
+        """The same kernel for rows of this length, if it has a limit."""
         return self
 
     def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
@@ -154,12 +153,12 @@ class AttentionKind(Kind):
     def build_layer(
         self, dim: int, num_heads: int, kernel: Kernel, *, relation: Relation | None
     ) -> MultiHeadAttention:
-        """The module with the weights around the kernel."""
+        """The module that holds the projections around the kernel."""
         return MultiHeadAttention(dim, num_heads, kernel, relation=relation)
 
     @classmethod
     def roles(cls) -> tuple[Role, ...]:
-        """Where the kernel can stand, with settings of its own choice."""
+        """The roles in which the kernel can be used, with settings of its own choice."""
         return tuple(role for role in ROLES if cls.example().refuse_role(role) is None)
 
     @classmethod
@@ -179,11 +178,11 @@ class AttentionKind(Kind):
 
 
 def keys_are_queries(kernel: Kernel) -> bool:
-    """Whether a kernel sorts queries and keys as one, so that both must be the same vectors."""
+    """Whether a kernel sorts queries and keys together, so that both must be the same vectors."""
     return bool(getattr(kernel, "keys_are_queries", False))
 
 
 def attend_exactly(kernel: Kernel, q: Tensor, v: Tensor, *, is_causal: bool) -> Tensor | None:
-    """What a kernel approximates, where that is not softmax attention of the same q, k and v."""
+    """What a kernel approximates, if it is not softmax attention of the same q, k and v."""
     exact = getattr(kernel, "attend_exactly", None)
     return None if exact is None else exact(q, v, is_causal=is_causal)

@@ -1,14 +1,14 @@
-"""Attention over tensors of one's own: every input is checked, and a mistake is explained.
+"""Attention over tensors of the caller: every input is checked, and a mistake is explained.
 
     attend(q, k, v)                                                 fused full attention
     attend(q, k, v, kernel=WindowAttention(64, 64), mask=causal())  any kernel, any mask
 
 Inside a model, queries, keys and values come from its own projections, so their shapes fit and
-their numbers are finite, and a check would make a GPU wait. Tensors from elsewhere are checked
+their numbers are finite; checking them would make a GPU wait. Tensors from elsewhere are checked
 here: shapes against each other, the mask, the bias and the kernel; one dtype and one device; finite
-numbers, small enough that products stay in float32. Hidden numbers are checked too, because a
-weight of zero does not remove a NaN (0 × NaN = NaN). Without a batch, queries or keys the result is
-empty or zeros. A result that overflows its type is refused as well.
+numbers, small enough that products stay in float32. Numbers at masked positions are checked too,
+because a weight of zero does not remove a NaN (0 × NaN = NaN). Without a batch, queries or keys the
+result is empty or zeros. A result that overflows its dtype is refused as well.
 
 Tested against: each mistake by itself, for every kernel under the laws.
 """
@@ -28,7 +28,7 @@ from headwise.attention.shapes import check_mask_shapes, check_shapes, empty_out
 from headwise.errors import MaskError, UsageError
 
 AnyBias = Tensor | DistanceBias | VectorBias
-"""Of any shape and kind: they are what is checked here."""
+"""Of any shape and type: they are checked here."""
 
 
 def attend(
@@ -40,8 +40,9 @@ def attend(
     mask: Mask | None = None,
     bias: AnyBias | None = None,
 ) -> Float[Tensor, "batch head query value_dim"]:
-    """Attention over tensors of one's own; raises UsageError for what no kernel could compute."""
-    # No shapes in the signature: they are what is checked here.
+    """Attention over tensors of the caller; raises UsageError for inputs that no kernel could
+    compute."""
+    # No shapes in the signature: they are checked here.
     named = {"q": q, "k": k, "v": v}
     for name, x in named.items():
         check_tensor(name, x)
@@ -52,7 +53,7 @@ def attend(
     kernel, mask = FusedAttention() if kernel is None else kernel, Mask() if mask is None else mask
     _check_width(kernel, q)
     batch, heads = (_common(q.shape[axis], k.shape[axis], v.shape[axis]) for axis in (0, 1))
-    q, k, v = (x.expand(batch, heads, -1, -1) for x in (q, k, v))  # a batch of one is for all
+    q, k, v = (x.expand(batch, heads, -1, -1) for x in (q, k, v))  # a batch of one applies to all
     check_mask(mask, (batch, heads, q.shape[2], k.shape[2]))
     check_bias(bias, (batch, heads, q.shape[2], k.shape[2]), like=q)
     if is_empty(q, k):
@@ -98,12 +99,12 @@ def _check_width(kernel: Kernel, q: Tensor) -> None:
 
 
 def check_mask(mask: object, sizes: tuple[int, int, int, int]) -> None:
-    """Refuse a mask that is none, or is not made for (batch, heads, queries, keys)."""
+    """Refuse a mask that is not a Mask, or that does not fit (batch, heads, queries, keys)."""
     if not isinstance(mask, Mask):
         raise UsageError(
             f"the mask is a {type(mask).__name__}, and a mask of headwise.attention.masks is "
             "needed; write explicit(table) for a table "
-            "[batch, head, query, key] of what may be looked at, padding(real), causal() or "
+            "[batch, head, query, key] of visible pairs, padding(real), causal() or "
             "several joined by &",
             f"掩码是 {type(mask).__name__}，而需要 headwise.attention.masks 的掩码；可见性表 "
             "[batch, head, query, key] 请写 explicit(table)，"
@@ -139,8 +140,7 @@ def _check_table(name: str, table: Tensor, *, is_numbered: bool) -> None:
 
 
 def check_bias(bias: AnyBias | None, sizes: tuple[int, int, int, int], *, like: Tensor) -> None:
-    """Refuse a bias that is not made for (batch, heads, queries, keys), or with numbers that are
-    none."""
+    """Refuse a bias that does not fit (batch, heads, queries, keys), or that contains NaN."""
     if bias is None:
         return
     if isinstance(bias, DistanceBias):
@@ -176,7 +176,7 @@ def _check_bias_table(
         number = table[tuple(place[0])].item()
         raise UsageError(
             f"bias{place[0]} is {number:g}; a bias is a number up to {MAX_SCORE:g}, or -inf where "
-            "a key is hidden: look where it comes from",
+            "a key is hidden: find out where it comes from",
             f"bias{place[0]} 为 {number:g}；偏置须为绝对值不超过 {MAX_SCORE:g} 的数，或以 -inf "
             "隐藏某个键：请查明来源",
         )
@@ -211,10 +211,10 @@ def _check_numbers(name: str, x: Tensor) -> None:
     if place:
         number = x[tuple(place[0])].item()
         raise UsageError(
-            f"{name}{place[0]} is {number:g}; attention needs finite numbers, hidden ones too, and "
-            f"up to {LARGEST:g} in queries and keys: "
-            "look where it comes from, or fill it with zeros (torch.nan_to_num) if it is padding",
-            f"{name}{place[0]} 为 {number:g}；注意力需要有限的数（被遮住的也一样），查询与键不超过 "
+            f"{name}{place[0]} is {number:g}; attention needs finite numbers, hidden ones too, "
+            f"and up to {LARGEST:g} in queries and keys: find out where it comes from, or fill it "
+            "with zeros (torch.nan_to_num) if it is padding",
+            f"{name}{place[0]} 为 {number:g}；注意力需要有限的数（被掩码的也一样），查询与键不超过 "
             f"{LARGEST:g}："
             "请查明来源；若是填充，请用零填上（torch.nan_to_num）",
         )

@@ -53,7 +53,7 @@ __all__ = [
 
 
 def attention_kinds() -> dict[str, type[AttentionKind]]:
-    """Every kind of attention by its word: the built-in ones, then those of installed packages."""
+    """Every kind of attention by its name: the built-in ones, then those of installed packages."""
     return all_kinds(GROUP, AttentionKind, BUILT_IN)
 
 
@@ -66,8 +66,8 @@ def build_attention(
     role: Role,
     relation: Relation | None = None,
 ) -> MultiHeadAttention:
-    """One layer's attention; settings that cannot stand in this role are refused with those that
-    can."""
+    """The attention of one layer; settings that cannot be used in this role are refused with a list
+    of those that can."""
     why = settings.refuse_role(role)
     if why is not None:
         able = kinds_that(lambda kind: kind.refuse_role(role) is None)
@@ -75,7 +75,7 @@ def build_attention(
             f"attention.kind={settings.kind} stands in {ROLES[role]}, but {why[0]}",
             f"attention.kind={settings.kind} 出现在 {ROLES[role]}，而{why[1]}",
         )
-        if settings.kind not in able:  # else the reason says which setting is in the way
+        if settings.kind not in able:  # otherwise the reason names the setting that prevents it
             en += f"; use kind={join_words(able, ' or ')} there"
             zh += f"；请在该处使用 kind={join_words(able, ' 或 ', '、')}"
         raise SettingsError(en, zh)
@@ -84,12 +84,12 @@ def build_attention(
 
 
 def kinds_that(fits: Callable[[AttentionKind], bool]) -> list[str]:
-    """The built-in kinds that fit with the settings they have by default."""
+    """The built-in kinds that can be used in this role with their default settings."""
     return [kind.word() for kind in BUILT_IN if fits(kind.model_validate({}))]
 
 
 def share_between_layers(layers: Sequence[MultiHeadAttention]) -> None:
-    """A kernel that all layers of a stack have in common becomes one."""
+    """Replace equal kernels of a stack by one kernel that all layers share."""
     for layer in layers[1:]:
         if getattr(layer.kernel, "is_shared_by_layers", False):
             layer.kernel = layers[0].kernel

@@ -1,7 +1,7 @@
-"""The cost of a kernel before it is run: its matrix products, counted on tensors without content.
+"""The cost of a kernel before it is run: its matrix products, counted on tensors without data.
 
     plain kernels    4 · queries · keys · dim, for the scores and for the mean of the values
-    others           the products they form, with what rounding to blocks adds
+    others           the products they form, including those of incomplete blocks
 
 The rows are those of the models, here with one sentence in each. Kernels are counted in the form
 that works on every device (attention/sparse/gathered.py); the fused block-sparse form on CUDA
@@ -25,24 +25,24 @@ from headwise.attention.multi_head import MultiHeadAttention
 
 Shape = Sequence[int]
 LONG = 1 << 20
-"""More than any window: a cache that still grows here grows for ever."""
+"""Longer than any window: a cache that still grows at this length has no limit."""
 
 
 def count_products(
     layer: MultiHeadAttention, num_queries: int, num_keys: int | None = None, *, is_causal: bool
 ) -> int:
-    """Operations of a layer for one sentence, projections included; `num_keys` tokens of another
-    sequence, or None for self-attention."""
+    """Operations of a layer for one sentence, projections included; `num_keys` is the length of
+    another sequence, or None for self-attention."""
     dim = layer.output.in_features
     if layer.is_plain:
         num_read = num_queries if num_keys is None else num_keys
         projections = 2 * dim * (2 * dim * num_queries + 2 * dim * num_read)
         return projections + 4 * num_queries * num_read * dim
-    # Costs a second to import, and the plain layers above do without.
+    # Imported here because it takes a second, and the plain layers above do not need it.
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils.flop_counter import FlopCounterMode
 
-    unknown = {  # to torch's counter
+    unknown = {  # seen by torch's counter
         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _count_fused,
         torch.ops.aten.mv: _count_matrix_vector,
     }
@@ -60,8 +60,8 @@ def count_products(
 
 
 def count_cache(layer: MultiHeadAttention) -> tuple[int, int]:
-    """Numbers that a decoder keeps of one hypothesis in this layer: for each token written, and
-    however many there are."""
+    """Numbers that a decoder stores for one hypothesis in this layer: for each token written, and
+    independent of the length."""
     like = torch.empty(0, device="meta")
     sizes = []
     for length in (LONG, 2 * LONG):
@@ -91,7 +91,7 @@ def _count_fused(
     scale: float | None = None,
     out_shape: Any = None,
 ) -> int:
-    """Called as torch's operation is, with shapes for tensors; a mask saves nothing."""
+    """Called like the operation of torch, with shapes in place of tensors; a mask saves nothing."""
     return 2 * prod(q[:3]) * k[-2] * (q[-1] + v[-1])
 
 

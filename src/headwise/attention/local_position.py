@@ -1,18 +1,19 @@
-"""Local attention: a target word looks only near one position of the source, given or predicted.
+"""Local attention: a target token attends only to source tokens near one position, given or
+predicted.
 
-    local_m   centre = t                               both sentences run side by side; the last
-                                                       position where t is past it
-    local_p   centre = S · sigmoid(v · tanh(W q))      S: how many keys the query may look at
+    local_m   centre = t                               the position of the target token; at most
+                                                       the last position of the source
+    local_p   centre = S · sigmoid(v · tanh(W q))      S: number of visible keys of the query
     Only keys j with |j − centre| ≤ D count. For local_p their weights are multiplied by
     exp(−(j − centre)² / 2σ²), σ = D/2.
 
-Luong, Pham & Manning 2015, section 3.2. The Gaussian is *not* renormalised, so the weights of a row
-sum to less than one. Its centre is not rounded, because the Gaussian is what passes a gradient to W
-and v; the edge of the window passes none. Positions count from 0 in each segment of a packed row.
-While decoding, the caller says where the queries stand (`ScoredAttention.stand_at`). The heads
-share v and W, and each has its own q.
+Luong, Pham & Manning 2015, section 3.2. The weights are *not* renormalised after the Gaussian, so
+the weights of a row sum to less than one. The centre is not rounded, because the gradient of W and
+v flows through the Gaussian; the edge of the window passes none. Positions count from 0 in each
+segment of a packed row. While decoding, the caller gives the positions of the queries
+(`ScoredAttention.stand_at`). The heads share v and W; each has its own q.
 
-Tested against: loops over single pairs; D ≥ S with a huge σ is attention over everything, exactly.
+Tested against: loops over single pairs; D ≥ S with a huge σ equals attention over all keys exactly.
 """
 
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ from headwise.settings.kind import Kind, Words
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where queries and keys stand in their sentences, from 0; one row may stand for all."""
+    """Positions of queries and keys in their sentences, from 0; a single row applies to all."""
 
     query: Int[Tensor, "#batch query"]
     key: Int[Tensor, "#batch key"]
@@ -42,15 +43,15 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class PlacedTable(Explicit):
-    """A dense mask worked out once for a stack of layers that still knows the places segments
-    gave."""
+    """A dense mask prepared once for a stack of layers, together with the positions that its
+    segments gave."""
 
     places: Places
 
 
 def find_places(mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Places:
-    """Segments restart the count, padding lets that of the keys begin with the first real one;
-    otherwise a row is one sentence."""
+    """Positions restart with each segment; with padding, those of the keys begin at the first real
+    token; otherwise a row is one sentence."""
     for part in mask.parts:
         if isinstance(part, PlacedTable):
             return part.places
@@ -63,7 +64,7 @@ def find_places(mask: Mask, num_queries: int, num_keys: int, device: torch.devic
 
 @runtime_checkable
 class LocalWindow(Protocol):
-    """Narrows what may be looked at; the second value multiplies the weights."""
+    """Restricts the visible keys; the second value multiplies the weights."""
 
     def __call__(
         self,
@@ -89,7 +90,7 @@ def _narrow(inside: Tensor, allowed: Tensor | None, q: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class MonotonicWindow:
-    """local_m: query t looks around key t."""
+    """local_m: query t attends to keys around position t."""
 
     half_width: int
 
@@ -106,7 +107,7 @@ class MonotonicWindow:
 
 
 class PredictiveWindow(nn.Module):
-    """local_p: the query says where; `deviation` is σ."""
+    """local_p: the query predicts the centre; `deviation` is σ."""
 
     def __init__(self, head_dim: int, *, half_width: int, deviation: float | None = None) -> None:
         super().__init__()
@@ -142,7 +143,7 @@ class LocalWindowKind(Kind):
     """Settings of one window over the source, and what it declares."""
 
     parameters: ClassVar[Mapping[str, str]] = {}
-    """What the formula calls its weights, with the attributes that hold them."""
+    """The names of its weights in the formula, with the attributes that hold them."""
 
     def build(self, *, head_dim: int) -> LocalWindow:
         raise NotImplementedError(f"{type(self).__name__} does not say what it builds")
@@ -154,7 +155,10 @@ class LocalMonotonicSettings(LocalWindowKind):
     """Luong's D: keys on each side of the centre."""
 
     title: ClassVar[Words] = ("local, monotonic", "局部（单调）")
-    summary: ClassVar[Words] = ("Query t looks around key t.", "第 t 个查询看第 t 个键附近。")
+    summary: ClassVar[Words] = (
+        "Query t attends to keys near position t.",
+        "第 t 个查询关注第 t 个键附近。",
+    )
     paper: ClassVar[str] = "Luong et al. 2015, Effective Approaches to Attention-based NMT"
 
     def build(self, *, head_dim: int) -> LocalWindow:
@@ -170,8 +174,8 @@ class LocalPredictiveSettings(LocalWindowKind):
 
     title: ClassVar[Words] = ("local, predicted", "局部（预测）")
     summary: ClassVar[Words] = (
-        "The query predicts where it looks.",
-        "由查询预测要看的位置。",
+        "The query predicts the position around which it attends.",
+        "由查询预测要关注的位置。",
     )
     paper: ClassVar[str] = "Luong et al. 2015, Effective Approaches to Attention-based NMT"
     parameters: ClassVar[dict[str, str]] = {"W_p": "place_hidden", "v_p": "place_vote"}

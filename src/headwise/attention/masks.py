@@ -1,13 +1,13 @@
-"""Masks as values: which keys a query may look at, in a form that kernels can recognise.
+"""Masks as values: which keys a query may attend to, in a form that kernels can recognise.
 
 A mask is a conjunction of parts: causal (no later key), window (no far key), padding (real keys
-only), segments (only one's own sentence) and explicit (any boolean table). `True` always means *may
-look*. Because a mask keeps its parts, a kernel can take a fast path for the structure it knows: a
-causal kernel never builds the triangle. A kernel that computes few pairs asks about those with
-`at`; everyone else asks for the whole table with `dense`. A float bias is a separate argument
+only), segments (only the query's own sentence) and explicit (any boolean table). `True` always
+means *may attend*. Because a mask keeps its parts, a kernel can take a fast path for the structure
+it knows: a causal kernel never builds the triangle. A kernel that computes few pairs asks for those
+with `at`; other kernels ask for the whole table with `dense`. A float bias is a separate argument
 (biases.py).
 
-Tested against: tables written out by hand, and the laws (a hidden key never leaks).
+Tested against: tables written out by hand, and the laws (a masked key never has an effect).
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ Worked = TypeVar("Worked")
 
 
 def number_zero(number: Tensor) -> Tensor:
-    """The index into an axis of size one, which stands for all; a single number stays one, as fused
-    kernels ask about one pair."""
+    """The index into an axis; on an axis of size one, which applies to all, it is 0. A single
+    number stays one, because fused kernels ask for one pair."""
     return 0 * number if number.dim() == 0 else number.new_zeros((1,) * number.dim())
 
 
@@ -33,29 +33,29 @@ def lookup(
     query: Tensor,
     key: Tensor,
 ) -> Tensor:
-    """Single entries of a dense table; axes of size one stand for all, and make the answer no
-    larger."""
+    """Single entries of a dense table; axes of size one apply to all and do not enlarge the
+    result."""
     index = zip((batch, head, query, key), table.shape, strict=True)
     return table[tuple(one if size > 1 else number_zero(one) for one, size in index)]
 
 
 def of_token(table: Shaped[Tensor, "#batch time"], batch: Tensor, token: Tensor) -> Tensor:
-    """Single entries of what is said of each token; a batch of one stands for all."""
+    """Single entries of a value per token; a batch of one applies to all."""
     return table[batch if table.shape[0] > 1 else number_zero(batch), token]
 
 
 @runtime_checkable
 class Part(Protocol):
-    """One statement of a mask, about single pairs (`at`) or all of them (`dense`)."""
+    """One condition of a mask, for single pairs (`at`) or for all of them (`dense`)."""
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Of how many batch elements and heads it speaks one by one; 1 stands for all."""
+        """Number of batch elements and heads that it distinguishes; 1 applies to all."""
         ...
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        """May this query look at this key? The four tables of numbers broadcast, and so does the
-        answer."""
+        """Whether the query may attend to the key. The four index tensors broadcast, and so does
+        the result."""
         ...
 
     def dense(
@@ -65,21 +65,21 @@ class Part(Protocol):
 
 @runtime_checkable
 class LengthPart(Protocol):
-    """A part that calculates with the length of the row."""
+    """A part whose rule uses the length of the row."""
 
     def at_any_length(self, device: torch.device) -> Part:
-        """The same with the length as a tensor, so that one compiled kernel serves all lengths
+        """The same part with the length as a tensor, so that one compiled kernel serves all lengths
         (flex.py)."""
         ...
 
 
 @runtime_checkable
 class BlockPart(Protocol):
-    """A part that says the same of all pairs of two blocks."""
+    """A part that gives the same answer for all pairs of two blocks."""
 
     @property
     def num_alike(self) -> int:
-        """Tokens of a block; the first block begins with token 0."""
+        """Number of tokens of a block; the first block begins with token 0."""
         ...
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor: ...
@@ -87,8 +87,8 @@ class BlockPart(Protocol):
 
 @dataclass(frozen=True)
 class Causal:
-    """Query i may look at keys 0 … i + offset; the offset is the number of keys that precede query
-    0."""
+    """Query i may attend to keys 0 … i + offset; the offset is the number of keys that precede
+    query 0."""
 
     offset: int = 0
 
@@ -109,7 +109,8 @@ class Causal:
 
 @dataclass(frozen=True)
 class Window:
-    """Query i may look `left` keys back and `right` keys ahead (offset as for `Causal`)."""
+    """Query i may attend to `left` keys before it and `right` keys after it (offset as for
+    `Causal`)."""
 
     left: int
     right: int
@@ -152,8 +153,8 @@ class Padding:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Several sentences share a row; a query looks only at keys that carry its own number (0 is
-    padding). Numbers are names: any but 0 will do."""
+    """Several sentences share a row; a query attends only to keys with its own segment number (0 is
+    padding). Any numbers other than 0 may be used."""
 
     query: Integer[Tensor, "#batch query"]
     key: Integer[Tensor, "#batch key"]
@@ -175,7 +176,7 @@ class Segments:
 
 @dataclass(frozen=True, eq=False)
 class Explicit:
-    """Any table of what may be looked at."""
+    """Any boolean table."""
 
     allowed: Bool[Tensor, "#batch #head #query key"]
 
@@ -194,26 +195,24 @@ class Explicit:
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """A conjunction of parts; no parts means that everything may be looked at. Join masks with
-    `&`."""
+    """A conjunction of parts; without parts every key is visible. Join masks with `&`."""
 
     parts: tuple[Part, ...] = ()
     blind_count: bool = True
-    """Whether a query that may look at nothing must come out as zeros; if nobody reads it, anything
-    finite will do."""
+    """Whether a query without visible keys must give zeros; False if its result is never read and
+    any finite number will do."""
 
     def __and__(self, other: "Mask") -> "Mask":
         return Mask(self.parts + other.parts, blind_count=self.blind_count or other.blind_count)
 
     def ignoring_blind(self) -> "Mask":
-        """The same mask where queries that see nothing are padding, whose results are never read:
-        saves writing their zeros."""
+        """The same mask for a caller who never reads the results of queries without visible keys
+        (padding): saves writing their zeros."""
         return Mask(self.parts, blind_count=False)
 
     @property
     def causal_offset(self) -> int | None:
-        """How many keys precede query 0 where no later key may be seen; None where nothing is said
-        of order."""
+        """The number of keys that precede query 0 if the mask is causal, else None."""
         offsets = [part.offset for part in self.parts if isinstance(part, Causal)]
         return (
             min(offsets) if offsets else None
@@ -221,7 +220,7 @@ class Mask:
 
     def worked_out(self, kind: type[Worked]) -> Worked | None:
         """What a kernel has prepared; None if it has not, or if the mask was joined with another
-        since: neither may be forgotten."""
+        one since."""
         part = self.parts[0] if len(self.parts) == 1 else None
         return part if isinstance(part, kind) else None
 
@@ -231,19 +230,19 @@ class Mask:
         return Mask(tuple(one for parts in nested for one in parts), blind_count=self.blind_count)
 
     def is_empty(self, num_queries: int, num_keys: int) -> bool:
-        """Whether it is for no batch, no queries or no keys: then a kernel has nothing to
-        prepare."""
+        """Whether batch, queries or keys are empty: a kernel then has nothing to prepare."""
         return 0 in (num_queries, num_keys, *(size for part in self.parts for size in part.sizes))
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Of how many batch elements and heads the mask speaks one by one; 1 stands for all."""
+        """Number of batch elements and heads that the mask distinguishes; 1 applies to all."""
         return max([1, *[part.sizes[0] for part in self.parts]]), max(
             [1, *[part.sizes[1] for part in self.parts]]
         )
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor | None:
-        """The answer for single pairs, numbers that broadcast; None when nothing is hidden."""
+        """The mask at single pairs, given by index tensors that broadcast; None when nothing is
+        hidden."""
         table = None
         for part in self.parts:
             allowed = part.at(batch, head, query, key)
@@ -261,7 +260,7 @@ class Mask:
         return table
 
     def resolve(self, num_queries: int, num_keys: int, device: torch.device) -> "Mask":
-        """The same mask with its dense table worked out once, for a stack of layers that all use
+        """The same mask with its dense table computed once, for a stack of layers that all use
         it."""
         if len(self.parts) == 0 or self.parts == (Causal(),):
             return self
@@ -272,8 +271,8 @@ class Mask:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A mask together with what a kernel has worked out of it, once for a stack of layers; to
-    everybody else it is that mask."""
+    """A mask together with what a kernel has prepared from it, once for a stack of layers; other
+    kernels use it as the plain mask."""
 
     mask: Mask
 

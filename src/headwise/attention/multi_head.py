@@ -1,13 +1,12 @@
 """Multi-head attention: several attentions side by side, each with its own queries, keys and
 values.
 
-    head_i = attention(x W_q[i], m W_k[i], m W_v[i])      x asks, m is looked at; m = x in
+    head_i = attention(x W_q[i], m W_k[i], m W_v[i])      from x to the memory m; m = x in
     output = concat(head_1 … head_h) W_o                  self-attention
 
 Vaswani et al. 2017, section 3.2.2. This module owns the weights and nothing else. The kernel it is
-given computes the attention of the heads; the relation it is given tells them about positions. One
-weighted mean can express one relation between words; h of them express h relations at the same
-cost.
+given computes the attention of the heads; the relation it is given encodes positions. One weighted
+mean can express one relation between tokens; h of them express h relations at the same cost.
 
 Tested against: torch.nn.MultiheadAttention and transformers' MarianAttention with copied weights.
 """
@@ -29,7 +28,7 @@ from headwise.initialization import PROJECTION_GAIN, InitialWeights, initial_lin
 
 @runtime_checkable
 class Kernel(Protocol):
-    """How attention is computed. `prepare` may work a mask out once for all layers of a stack."""
+    """How attention is computed. `prepare` may evaluate a mask once for all layers of a stack."""
 
     def prepare(
         self, mask: Mask, num_queries: int, num_keys: int, device: torch.device
@@ -54,15 +53,15 @@ class Kernel(Protocol):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        """The map that people look at: the weights that give the output, worked out or implied
-        (output = weights v)."""
+        """The map for inspection: the weights that give the output, computed or implied (output =
+        weights v)."""
         ...
 
 
 @runtime_checkable
 class Stepping(Protocol):
-    """A kernel that remembers in its own way while decoding (a window, a sum); others keep all keys
-    and values and look at them."""
+    """A kernel with its own state while decoding (a window, a sum); other kernels use a cache of
+    all keys and values."""
 
     def make_cache(
         self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
@@ -77,29 +76,30 @@ class Stepping(Protocol):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "row head 1 head_dim"]:
-        """Remember this position, then look at what is remembered, itself included. A bias is for
-        all positions so far."""
+        """Add this position to the state, then attend to all positions in it, the new one included.
+        A bias covers all positions so far."""
         ...
 
 
 Need = Literal["places", "views", "distances", "pairs", "weights"]
-"""Queries and keys marked alike; queries, keys and values each marked in its own way; a bias by
-distance; a bias for every pair; or also a part in the mean of the values."""
+"""Rotations of queries and keys; vectors added to queries, keys and values; a bias by distance; a
+bias for every pair; or a bias with a part in the mean of the values."""
 
 
 @runtime_checkable
 class Standing(Protocol):
-    """A kernel for which it matters where queries stand; others see it in nothing but x."""
+    """A kernel that depends on the positions of the queries; for others positions are part of x
+    only."""
 
     def stand_at(self, position: Int[Tensor, "#batch query"]) -> Kernel:
-        """The kernel for queries that stand there. Untold, they stand in the order they come in, as
-        in training."""
+        """The kernel for queries at this position. By default, positions are the order of the
+        queries, as in training."""
         ...
 
 
 @runtime_checkable
 class Fitted(Protocol):
-    """A kernel with weights of its own, which compare vectors of one width; others take any."""
+    """A kernel with learned weights for vectors of one width; other kernels take any width."""
 
     @property
     def head_dim(self) -> int | None:
@@ -109,7 +109,7 @@ class Fitted(Protocol):
 
 @runtime_checkable
 class Relation(Protocol):
-    """What self-attention is told of positions beyond what stands in x (folder positions/)."""
+    """How self-attention learns about positions beyond what x contains (folder positions/)."""
 
     @property
     def kind(self) -> str:
@@ -118,7 +118,7 @@ class Relation(Protocol):
 
     @property
     def needs(self) -> Need:
-        """What a kernel must be able to take for it."""
+        """What a kernel must support for it."""
         ...
 
     def place(
@@ -130,15 +130,15 @@ class Relation(Protocol):
         *,
         length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values marked with where they stand; keys and values are kept as
-        marked. No position reaches `length`."""
+        """Queries, keys and values with their positions encoded; keys and values are cached in this
+        form. All positions are below `length`."""
         ...
 
     def bias(
         self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
     ) -> Bias | None:
-        """Added to the scores; `offset` keys precede the first query. A packed row is one line:
-        only distances inside a sentence count."""
+        """Added to the scores; `offset` keys precede the first query. A packed row counts as one
+        sequence: only distances inside a sentence matter."""
         ...
 
 
@@ -175,20 +175,21 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the attention of the paper, which other code may compute in its own way."""
+        """Whether it is exactly the attention of the paper, which other code may compute in its own
+        way."""
         is_plain = getattr(self.kernel, "is_plain", False)
         return type(self) is MultiHeadAttention and is_plain and self.relation is None
 
     @property
     def own_sequence_only(self) -> tuple[str, str] | None:
-        """Why it may look at no other sequence, in English and Chinese: something it has for its
-        own would silently be left out there."""
+        """Why it cannot attend to another sequence, in English and Chinese: one of its parts would
+        silently be left out there."""
         if self.relation is None:
             return None
         kind = self.relation.kind
         return (
-            f"position.kind={kind} says where tokens of one sequence stand",
-            f"position.kind={kind} 说的是同一序列中词元的位置",
+            f"position.kind={kind} encodes positions inside one sequence",
+            f"position.kind={kind} 编码的是同一序列内的位置",
         )
 
     def forward(
@@ -199,8 +200,8 @@ class MultiHeadAttention(nn.Module):
         *,
         position: Int[Tensor, "batch query"] | None = None,
     ) -> Float[Tensor, "batch query dim"]:
-        """`position` is where tokens stand in their sentences; asked for in self-attention only,
-        where a relation needs it."""
+        """`position` is the index of each token in its sentence; needed only in self-attention with
+        a relation."""
         check_tokens(x, memory, mask, dim=self.num_heads * self.head_dim)
         if memory is x:
             return self._attend_self(x, mask, position)
@@ -222,7 +223,8 @@ class MultiHeadAttention(nn.Module):
         *,
         length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Of self-attention, marked with where they stand; positions are below `length`."""
+        """Queries, keys and values of self-attention with their positions encoded; positions are
+        below `length`."""
         return self._place(*self.project(x), position, length=length)
 
     def _place(
@@ -243,7 +245,7 @@ class MultiHeadAttention(nn.Module):
     def _bias(
         self, q: Float[Tensor, "batch head query head_dim"], *, offset: int = 0
     ) -> Bias | None:
-        """Of self-attention, whose last query stands at the last key."""
+        """The bias of self-attention, whose last query is at the last key."""
         if self.relation is None or q.shape[2] == 0:  # without a query there are no distances
             return None
         return self.relation.bias(q, num_keys=offset + q.shape[2], offset=offset)
@@ -252,7 +254,7 @@ class MultiHeadAttention(nn.Module):
         """Queries, keys and values of the same tokens, each [batch, head, time, head_dim]."""
         if not torch.is_grad_enabled():
             return self._split(self.query(x)), *self._keys_values(x)
-        # Learning, one product for all three: x is read once, and its gradient is one product
+        # In training one product for all three: x is read once, and its gradient is one product
         # instead of a sum of two.
         weight = torch.cat([self.query.weight, self.key_value.weight])
         bias = (
@@ -262,14 +264,13 @@ class MultiHeadAttention(nn.Module):
         return q, k, v
 
     def keys_values(self, memory: Float[Tensor, "batch key dim"]) -> KeysValues:
-        """What is looked at in another sequence, ready to be kept: computed once per source
-        sentence."""
+        """Keys and values of another sequence, to be cached: computed once per source sentence."""
         if (why := self.own_sequence_only) is not None:
             raise UsageError(
-                f"attention was asked to look at another sequence, and {why[0]}; give the same "
+                f"attention was asked to attend to another sequence, and {why[0]}; give the same "
                 "tensor as x and memory, or use attention.kind=fused "
                 "without a relation between two sequences",
-                f"注意力被要求看另一个序列，而{why[1]}；请让 x 与 memory 为同一张量，"
+                f"注意力被要求关注另一个序列，而{why[1]}；请让 x 与 memory 为同一张量，"
                 "或在两个序列之间用不带位置关系的 attention.kind=fused",
             )
         return self._keys_values(memory)
@@ -286,7 +287,8 @@ class MultiHeadAttention(nn.Module):
         *,
         time: int | None = None,
     ) -> Float[Tensor, "batch query dim"]:
-        """`time`: where all of x stands, hypotheses of a step; None: one after the other."""
+        """`time`: the common position of all of x (hypotheses of one step); None: consecutive
+        positions."""
         kernel = self._kernel_at(time, x)
         return self._merge(
             kernel(self._split(self.query(x)), *keys_values, mask, training=self.training)
@@ -298,7 +300,7 @@ class MultiHeadAttention(nn.Module):
         return self.kernel.stand_at(torch.full((1, x.shape[1]), time, device=x.device))
 
     def make_cache(self, *, max_length: int, num_rows: int, like: Tensor) -> Cache:
-        """An empty memory for `step`."""
+        """An empty cache for `step`."""
         make = self.kernel.make_cache if isinstance(self.kernel, Stepping) else KeyValueCache.empty
         heads, head_dim = self.num_heads, self.head_dim
         return make(
@@ -308,8 +310,8 @@ class MultiHeadAttention(nn.Module):
     def step(
         self, x: Float[Tensor, "row 1 dim"], cache: Cache, *, mask: Mask | None = None
     ) -> Float[Tensor, "row 1 dim"]:
-        """One more position of causal self-attention: read everything before, remember this one.
-        `mask` hides what is remembered of others."""
+        """One more position of causal self-attention: attend to everything before, and cache this
+        position. `mask` hides what other sentences have cached."""
         time = cache.length
         position = None if self.relation is None else torch.full(x.shape[:2], time, device=x.device)
         q, k, v = self.queries_keys_values(x, position, length=time + 1)
@@ -330,7 +332,7 @@ class MultiHeadAttention(nn.Module):
         *,
         position: Int[Tensor, "batch query"] | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        """The map for people to look at; the fast path never stores it (see taps.py)."""
+        """The attention map for inspection; the fast path never stores it (see taps.py)."""
         check_tokens(x, memory, mask, dim=self.num_heads * self.head_dim)
         if memory is not x:
             return self.weights_over(x, self.keys_values(memory), mask)
@@ -345,7 +347,7 @@ class MultiHeadAttention(nn.Module):
         *,
         time: int | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        """The same map over another sequence whose keys and values are at hand already; `time` as
+        """The same map over another sequence whose keys and values are cached already; `time` as
         for `attend`."""
         return self._kernel_at(time, x).weights(self._split(self.query(x)), keys_values[0], mask)
 

@@ -14,8 +14,8 @@
 
 τ makes the weights sum to one. Sorted scores give it exactly: the keys with weight are the first
 few, and one more joins them as long as its score lies above the τ of those before it. Everything is
-computed in float32 at least. A query that may look at nothing gets zeros (not NaN), and so passes
-back a zero gradient.
+computed in float32 at least. A query without a visible key gets zeros (not NaN) and a zero
+gradient.
 
 Tested against: torch.softmax over the visible keys alone; τ by bisection in double precision;
 finite differences.
@@ -35,7 +35,7 @@ from headwise.settings.kind import Kind, Words
 
 @runtime_checkable
 class Normalizer(Protocol):
-    """What makes weights of scores; `training` matters to those that draw."""
+    """A function from scores to weights; `training` matters to those that draw."""
 
     def __call__(
         self,
@@ -53,15 +53,15 @@ def masked_softmax(
     precise = widen(scores)
     if allowed is None:
         return precise.softmax(-1).to(scores.dtype)
-    # The lowest finite number instead of -inf: a row without a visible key stays finite and is
-    # zeroed afterwards.
+    # The lowest finite number instead of -inf: a row without a visible key stays finite and is set
+    # to zero afterwards.
     precise = precise.masked_fill(~allowed, torch.finfo(precise.dtype).min)
     return precise.softmax(-1).masked_fill(~allowed, 0.0).to(scores.dtype)
 
 
 def _centre(scores: Tensor, allowed: Tensor | None) -> Tensor:
-    """Scores below the best one of their row, in float32 at least; hidden and hopeless ones at −3,
-    where no weight reaches."""
+    """Scores relative to the best of their row, in float32 at least; masked scores, and those too
+    low to get weight, are set to −3."""
     precise = widen(scores)
     if allowed is not None:
         precise = precise.masked_fill(~allowed, torch.finfo(precise.dtype).min)
@@ -95,8 +95,8 @@ class Sparsemax:
             above = 1 + rank * ordered > ordered.cumsum(-1)
             size = above.sum(-1, keepdim=True)
             support = z >= ordered.gather(-1, size.clamp_min(1) - 1)
-        # Which keys have weight is a matter of steps; given it, τ is a mean, and derivatives follow
-        # by themselves.
+        # The set of keys with weight changes in steps; for a fixed set, τ is a mean, and autograd
+        # gives its derivative.
         threshold = ((z * support).sum(-1, keepdim=True) - 1) / support.sum(-1, keepdim=True)
         return _finish((z - threshold).clamp_min(0) * support, allowed, scores.dtype)
 
@@ -119,15 +119,15 @@ class Entmax:
             mean = ordered.cumsum(-1) / rank
             spread = rank * (ordered.square().cumsum(-1) / rank - mean.square())
             above = mean - ((1 - spread) / rank).clamp_min(0).sqrt() <= ordered
-            # Steps down once: a rounding error far behind the last key with weight must not bring
-            # others in.
+            # Only the first decrease counts: a rounding error far behind the last key with weight
+            # must not add others.
             size = above.cumprod(-1).sum(-1, keepdim=True)
             support = z >= ordered.gather(-1, size.clamp_min(1) - 1)
         count = support.sum(-1, keepdim=True)
         mean = (z * support).sum(-1, keepdim=True) / count
         spread = ((z - mean).square() * support).sum(-1, keepdim=True)
-        # (1 − spread) / count = (mean − τ)², above zero as every key with weight lies above τ; the
-        # bound is for rounding.
+        # (1 − spread) / count = (mean − τ)², above zero because every key with weight lies above τ;
+        # the bound is for rounding.
         threshold = mean - ((1 - spread) / count).clamp_min(1e-12).sqrt()
         return _finish((z - threshold).clamp_min(0).square() * support, allowed, scores.dtype)
 
@@ -136,7 +136,7 @@ class Entmax:
 class Hard:
     gradient: Literal["straight_through", "gumbel"] = "straight_through"
     temperature: float = 1.0
-    """Of the softmax that lends its gradient, and that keys are drawn from."""
+    """Temperature of the softmax whose gradient is used and from which keys are drawn."""
 
     def __call__(
         self,
@@ -147,7 +147,8 @@ class Hard:
     ) -> Float[Tensor, "batch head query key"]:
         precise = widen(scores) / self.temperature
         if training and self.gradient == "gumbel":
-            # From torch's global generator, as dropout: the key of a training step has set it.
+            # From torch's global generator, as for dropout: its seed was set from the key of the
+            # training step.
             precise = (
                 precise
                 - torch.empty_like(precise)
@@ -158,12 +159,12 @@ class Hard:
         soft = masked_softmax(precise, allowed)
         hidden_last = precise if allowed is None else precise.masked_fill(~allowed, -torch.inf)
         best = torch.zeros_like(soft).scatter(-1, hidden_last.argmax(-1, keepdim=True), 1.0)
-        # soft − soft is zero to the last bit; only its gradient is left of it.
+        # soft − soft is zero to the last bit; it contributes only its gradient.
         return _finish(best + (soft - soft.detach()), allowed, scores.dtype)
 
 
 class NormalizerKind(Kind):
-    """Settings of one way from scores to weights, and what it declares."""
+    """Settings of one normalizer, and what it declares."""
 
     formula: ClassVar[Words]
     """What it does with the scores of a query, in a few words."""
@@ -175,7 +176,7 @@ class NormalizerKind(Kind):
 class SoftmaxSettings(NormalizerKind):
     kind: Literal["softmax"] = "softmax"
 
-    title: ClassVar[Words] = ("softmax: every key gets something", "softmax：每个键都有份")
+    title: ClassVar[Words] = ("softmax: every key gets a weight", "softmax：每个键都有权重")
     summary: ClassVar[Words] = ("Every visible key gets a weight.", "每个可见的键都有权重。")
     paper: ClassVar[str] = ""
     formula: ClassVar[Words] = ("softmax over the keys", "对各键做 softmax")
@@ -187,9 +188,9 @@ class SoftmaxSettings(NormalizerKind):
 class SparsemaxSettings(NormalizerKind):
     kind: Literal["sparsemax"] = "sparsemax"
 
-    title: ClassVar[Words] = ("sparsemax: far keys get nothing", "sparsemax：远的键为零")
+    title: ClassVar[Words] = ("sparsemax: low scores get zero", "sparsemax：低分的键为零")
     summary: ClassVar[Words] = (
-        "Keys with low scores get exactly nothing.",
+        "Keys with low scores get a weight of exactly zero.",
         "分数低的键权重恰为零。",
     )
     paper: ClassVar[str] = "Martins & Astudillo 2016, From Softmax to Sparsemax"
@@ -219,9 +220,9 @@ class EntmaxSettings(NormalizerKind):
 class HardSettings(NormalizerKind):
     kind: Literal["hard"] = "hard"
     gradient: Literal["straight_through", "gumbel"] = "straight_through"
-    """Whose gradient it learns by: the softmax's, or that of a drawn softmax."""
+    """Which gradient is used: that of the softmax, or that of a softmax with noise."""
     temperature: float = Field(default=1.0, ge=1e-6, le=1e6, allow_inf_nan=False)
-    """Of that softmax."""
+    """Temperature of that softmax."""
 
     title: ClassVar[Words] = ("hard: the best key alone", "hard：只取最好的键")
     summary: ClassVar[Words] = ("All weight on the best key.", "全部权重给最好的键。")

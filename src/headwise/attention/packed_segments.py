@@ -1,19 +1,19 @@
 """Where segments begin and end in a row, so that a pattern can refer to the first token of a
 sentence.
 
-A mask says it in one of three ways:
+A mask defines sentences in one of three ways:
 
-    whole     no statement: every row is one sentence
+    whole     no part about sentences: every row is one sentence
     padded    `Padding`: a row is one sentence, from its first real token to its last
     packed    `Segments`: several sentences share a row; each is the run of tokens with its number,
               and padding (number 0) forms runs too
 
 A text must give the same result whatever else is in its batch, so positions are counted in the
-sentence, never in the row. Where both statements are given, segments say where sentences are, and
-padding only hides.
+sentence, never in the row. With both parts, segments define the sentences, and padding only hides
+keys.
 
-Tested against: positions counted by hand; the laws (packed or padded, a sentence gives what it
-gives alone).
+Tested against: positions counted by hand; the laws (packed or padded, a sentence gives the same
+result as alone).
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from headwise.errors import MaskError
 @dataclass(frozen=True, eq=False)
 class Sentences:
     """For every token the first position of its sentence, and the position after its last. Padding
-    counts to the sentence of its padded row."""
+    counts as part of the sentence of its padded row."""
 
     start: Int[Tensor, "#batch time"]
     end: Int[Tensor, "#batch time"]
@@ -44,18 +44,19 @@ class Sentences:
 
     @property
     def is_inside(self) -> Bool[Tensor, "#batch time"]:
-        """Whether a token stands in its sentence: not the padding before it and behind it."""
+        """Whether a token belongs to its sentence, and is not padding before or after it."""
         time = torch.arange(self.length, device=self.start.device)
         return (self.start <= time) & (time < self.end)
 
 
 def find_sentences(mask: Mask, length: int, device: torch.device, *, kind: str) -> Sentences:
-    """Each numbered sentence must stand in one stretch. Asked on a CPU only: a GPU would be waited
-    for, and packing never breaks one."""
+    """Check that each numbered sentence is contiguous. Done on a CPU only: on a GPU it would force
+    a synchronisation, and packing never splits a sentence."""
     time = torch.arange(length, device=device)
     if numbers := [key for _, key in read_segments(mask)]:
         begins = torch.stack([_begins(one) for one in numbers]).any(0)
-        has_content = type(begins) is Tensor  # costs are counted with tensors that have none
+        # costs are counted with meta tensors, which have no data
+        has_content = type(begins) is Tensor
         if device.type == "cpu" and has_content and not torch.compiler.is_compiling():
             _refuse_broken(numbers, begins, kind)
         ends = F.pad(begins[:, 1:], (0, 1), value=True)
@@ -68,7 +69,7 @@ def find_sentences(mask: Mask, length: int, device: torch.device, *, kind: str) 
 
 
 def real_tokens(mask: Mask) -> Bool[Tensor, "batch key"] | None:
-    """Those that no padding calls padding; None where there is no padding."""
+    """The keys that are not padding; None where there is no padding."""
     real: Tensor | None = None
     for part in mask.parts:
         if isinstance(part, Padding):
@@ -77,7 +78,7 @@ def real_tokens(mask: Mask) -> Bool[Tensor, "batch key"] | None:
 
 
 def find_first(real: Bool[Tensor, "batch key"]) -> Int[Tensor, " batch"]:
-    """Where the first real token of a padded row stands; 0 if there is none."""
+    """The position of the first real token of a padded row; 0 if there is none."""
     return real.long().argmax(1)
 
 
@@ -91,14 +92,14 @@ def _begins(number: Integer[Tensor, "batch time"]) -> Bool[Tensor, "batch time"]
 
 
 def _last_before(is_marked: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
-    """The last marked position up to each."""
+    """The last marked position up to each position."""
     time = torch.arange(is_marked.shape[1], device=is_marked.device)
     return torch.where(is_marked, time, 0).cummax(1).values
 
 
 def read_segments(mask: Mask) -> list[tuple[Int[Tensor, "batch query"], Int[Tensor, "batch key"]]]:
-    """The numbers of queries and of keys in every part that has some, all of one type and for
-    equally many rows; one table stays one."""
+    """The segment numbers of queries and of keys in every part that has some, all of one dtype and
+    for the same number of rows; a single table stays single."""
     parts = [part for part in mask.parts if isinstance(part, Segments)]
     num_rows = max(
         [1, *(part.sizes[0] for part in parts)]
@@ -113,12 +114,12 @@ def read_segments(mask: Mask) -> list[tuple[Int[Tensor, "batch query"], Int[Tens
 def line_up(
     numbers: Sequence[Int[Tensor, "batch time"]], begin: Int[Tensor, " time"] | None = None
 ) -> tuple[Int[Tensor, "batch time"], Int[Tensor, "batch time"]]:
-    """An order in which every sentence is one stretch (inside it as in `begin`, or as it stood),
-    and the sentence of each place: 0, 1, 2 …
+    """An order in which every sentence is contiguous (inside it as in `begin`, or in the original
+    order), and the sentence at each place: 0, 1, 2 …
 
-    Several divisions of a row are one finer division. Numbers are compared and never calculated
-    with, so that they may be as large as they like: sorted by the last division, then by the one
-    before it, and counted through where any of them changes.
+    Several divisions of a row are combined into one finer division. Segment numbers are only
+    compared, so that they may be arbitrarily large: tokens are sorted by the last division, then by
+    the one before it, and a new sentence begins where any of them changes.
     """
     order = None if begin is None else begin.expand_as(numbers[0])
     for number in reversed(numbers):
@@ -132,7 +133,7 @@ def line_up(
 
 
 def _refuse_broken(numbers: list[Tensor], begins: Tensor, kind: str) -> None:
-    """A sentence in two pieces: there are more stretches than sentences."""
+    """Whether a sentence is split: there are more runs than sentences."""
     is_real = torch.stack([number != 0 for number in numbers]).all(0)
     order, run = line_up(numbers)
     num_stretches, num_sentences = (
@@ -143,8 +144,8 @@ def _refuse_broken(numbers: list[Tensor], begins: Tensor, kind: str) -> None:
     if again:
         raise MaskError(
             f"attention.kind={kind} was given segments in which a number comes back after another "
-            f"one (row {again[0]}), but a sentence must "
-            "stand in one stretch, or its first token and its blocks mean nothing; reorder the "
+            f"one (row {again[0]}), but a sentence must be "
+            "contiguous, or its first token and its blocks are undefined; reorder the "
             "tokens, or use attention.kind=window or fused",
             f"attention.kind={kind} 收到的分段中，有编号在别的编号之后再次出现（第 {again[0]} 行）"
             "，而一个句子必须连续，否则其首词元与分块无从谈起；"

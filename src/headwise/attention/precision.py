@@ -24,7 +24,7 @@ def leave_half(x: Tensor) -> Tensor:
 
 
 def product_dtype(x: Tensor) -> torch.dtype:
-    """bfloat16 where the hardware adds its products up in float32, else no less than float32."""
+    """bfloat16 where the hardware accumulates its products in float32, else at least float32."""
     if x.dtype == torch.bfloat16 and x.device.type == "cuda":
         return torch.bfloat16
     return torch.float64 if x.dtype == torch.float64 else torch.float32

@@ -90,7 +90,7 @@ __all__ = [
 
 
 def score_kinds() -> dict[str, type[ScoreKind]]:
-    """Every score by its words: the built-in ones, then those of installed packages."""
+    """Every score by its names: the built-in ones, then those of installed packages."""
     return all_kinds(GROUP, ScoreKind, SCORES)
 
 

@@ -1,14 +1,15 @@
-"""Tokens sorted by segment, for kernels in linear time that never see a table of all pairs.
+"""Tokens sorted by segment, for kernels in linear time that never form a table of all pairs.
 
 Such kernels honour three parts of a mask: causal, padding and segments. This module reads them and
-sorts the tokens of a row by their segment number, so that each segment is one unbroken stretch
-wherever its tokens stood.
+sorts the tokens of a row by their segment number, so that each segment is contiguous wherever its
+tokens were. A *place* is an index in this sorted order, the *line*.
 
-    self-attention   one place of the order holds the query and the key of a token
-    otherwise        every key and every query has its own place; a key stands before the queries
+    self-attention   one place holds the query and the key of a token
+    otherwise        every key and every query has its own place; a key comes before the queries
                      that may see it
 
-Sorting has static sizes and never waits for the device. A stack of layers prepares the order once.
+Sorting has static sizes and needs no synchronisation with the device. A stack of layers prepares
+the order once.
 
 Tested against: dense masks, through the laws.
 """
@@ -29,15 +30,15 @@ from headwise.errors import MaskError, UsageError
 
 @dataclass(frozen=True, eq=False)
 class SegmentOrder:
-    """Where everything stands: place p holds number `order[p]` of what was given; `run[p]` is its
-    sentence, counted from 0."""
+    """The sorted order: place p holds token `order[p]`; `run[p]` is its sentence, counted from
+    0."""
 
     order: Int[Tensor, "batch place"]
     inverse: Int[Tensor, "batch place"]
     run: Int[Tensor, "batch place"]
     is_joint: bool
-    """Whether queries and keys share places; else the keys' numbers come first, the queries' after
-    them."""
+    """Whether queries and keys share places; else the indices of keys come first, those of queries
+    after them."""
 
     def sentence(self, num_keys: int) -> Int[Tensor, "batch key"]:
         """The sentence of every key."""
@@ -57,7 +58,7 @@ class OrderedMask(Prepared):
 def prepare_order(
     mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True
 ) -> Mask:
-    """The mask laid on a line."""
+    """The mask as a line."""
     if mask.is_empty(num_queries, num_keys):
         return mask
     lined = order_mask(mask, num_queries, num_keys, kind=kind, causal_too=causal_too)
@@ -67,9 +68,10 @@ def prepare_order(
 def order_mask(
     mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True
 ) -> OrderedMask:
-    """As prepared, or worked out now; a part that cannot be honoured is refused with what can."""
+    """The prepared line, or one computed now; a mask with an unsupported part is refused with a
+    list of supported ones."""
     prepared, mask = mask.worked_out(OrderedMask), mask.as_given()
-    for part in mask.parts:  # those of a prepared one too: another kernel may have prepared it
+    for part in mask.parts:  # also in a prepared mask: another kernel may have prepared it
         known = isinstance(part, Padding | Segments) or (causal_too and isinstance(part, Causal))
         if not known:
             raise _refusal(part, kind, causal_too=causal_too)
@@ -121,22 +123,22 @@ def _lay_out(
         query_time = torch.arange(num_queries, device=device) + (offset or 0)
         if offset is None:
             key_time, query_time = torch.zeros_like(key_time), torch.zeros_like(query_time)
-        # Twice the time: a query stands right after the key of its own time. What has one time
-        # stays as it is.
+        # Twice the time: a query comes directly after the key of the same time. A single time is
+        # left as it is.
         by_time = torch.cat([2 * key_time, 2 * query_time + 1]).argsort(stable=True)
     order, run = line_up(numbers, by_time)
     return SegmentOrder(order, invert(order), run, is_joint)
 
 
 def invert(order: Int[Tensor, "*batch place"]) -> Int[Tensor, "*batch place"]:
-    """For every number the place it stands at."""
+    """The place of every token."""
     places = torch.arange(order.shape[-1], device=order.device).expand_as(order)
     return torch.empty_like(order).scatter_(-1, order, places)
 
 
 class _Reordered(torch.autograd.Function):
-    """x[…, order, :]; going back is the inverse order, so nothing is added up and the result is the
-    same every time."""
+    """x[…, order, :]; its gradient uses the inverse order, so nothing is accumulated and the result
+    is deterministic."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
@@ -165,8 +167,8 @@ def put_in_order(
     of_queries: Shaped[Tensor, "batch head query size"] | None,
     of_keys: Tensor | None,
 ) -> Shaped[Tensor, "batch head place size"]:
-    """What belongs to queries, or to keys, at its places on the line; zeros where the other kind
-    stands."""
+    """Vectors of queries, or of keys, at their places on the line; zeros at the places of the other
+    kind."""
     given = of_queries if of_keys is None else of_keys
     assert given is not None
     if not line.is_joint:
@@ -178,5 +180,5 @@ def put_in_order(
 def take_queries(
     line: SegmentOrder, on_line: Shaped[Tensor, "batch head place size"], num_queries: int
 ) -> Shaped[Tensor, "batch head query size"]:
-    """Back from the line: what stands at the places of the queries."""
+    """The vectors at the places of the queries, in their original order."""
     return reorder(on_line, line.inverse[:, None], line.order[:, None])[:, :, -num_queries:]

@@ -16,7 +16,8 @@ from headwise.errors import MaskError, UsageError
 
 
 def check_shapes(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool = True) -> None:
-    """Refuse what does not fit; scores with weights of their own may compare unlike widths."""
+    """Refuse shapes that do not fit together; scores with learned weights may compare different
+    widths."""
     if q.ndim == k.ndim == v.ndim == 4:
         alike = all(
             len({q.shape[axis], k.shape[axis], v.shape[axis]} - {1}) <= 1 for axis in (0, 1)
@@ -47,14 +48,14 @@ def _refusal(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool) -> UsageError
 
 
 def is_empty(q: Tensor, k: Tensor) -> bool:
-    """Whether there is no batch, no head, no query or no key. Kernels ask it first: of nothing
-    there is no maximum and no chunk."""
+    """Whether there is no batch, no head, no query or no key. Kernels check this first, because
+    maxima and chunks of empty tensors are undefined."""
     return 0 in (*q.shape[:3], *k.shape[:3])
 
 
 def empty_output(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """What `is_empty` tensors give: nothing, or zeros for queries without a key; with a gradient,
-    of zero."""
+    """The output for `is_empty` tensors: empty, or zeros for queries without a key; its gradient is
+    zero."""
     rows = torch.broadcast_shapes(q.shape[:2], k.shape[:2])
     return v.new_zeros((*rows, q.shape[2], v.shape[3])) + 0 * (q.sum() + k.sum() + v.sum())
 
@@ -65,7 +66,8 @@ def empty_weights(q: Tensor, k: Tensor) -> Tensor:
 
 
 def check_heads(dim: int, num_heads: int, *, key: str = "heads") -> None:
-    """A width is cut into heads of equal size; `key` is the setting that says how many."""
+    """The width of a head if `dim` is divided into equal heads; `key` is the setting with their
+    number."""
     if num_heads < 1 or dim % num_heads != 0:
         divisors = [number for number in range(1, dim + 1) if dim % number == 0]
         nearest = min(divisors, key=lambda number: abs(number - num_heads), default=1)
@@ -77,8 +79,8 @@ def check_heads(dim: int, num_heads: int, *, key: str = "heads") -> None:
 
 
 def check_tokens(x: Tensor, memory: Tensor, mask: Mask, *, dim: int) -> None:
-    """Refuse tokens that a layer of width `dim` cannot read, or a mask that was made for others.
-    Sizes only: a compiled step has nothing of it."""
+    """Refuse tokens that a layer of width `dim` cannot read, or a mask made for other sizes. Only
+    sizes are compared, so a compiled step contains no check."""
     for name, tokens in (("x", x), ("memory", memory)):
         if tokens.ndim != 3 or tokens.shape[2] != dim:
             raise UsageError(
@@ -101,7 +103,7 @@ def check_tokens(x: Tensor, memory: Tensor, mask: Mask, *, dim: int) -> None:
 def check_mask_shapes(
     mask: Mask, *, batch: int, heads: int | None, queries: int, keys: int
 ) -> None:
-    """Refuse a mask that was made for other tokens; heads None: as many as it has itself."""
+    """Refuse a mask made for other sizes; heads None: as many as the mask has."""
     for part in mask.parts:
         found: list[tuple[str, Tensor, tuple[int, ...]]] = []
         match part:

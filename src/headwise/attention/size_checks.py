@@ -19,19 +19,19 @@ LARGEST_SIZE = 1 << 30
 
 @dataclass(frozen=True)
 class Size:
-    """A setting that counts something."""
+    """A size with its bounds."""
 
     name: str
     given: object
-    """A whole number, which is what is checked here; None: the kernel decides."""
+    """A whole number, to be checked; None: the kernel decides."""
     least: int = 1
     most: int = LARGEST_SIZE
     is_even: bool = False
 
 
 def check_sizes(kernel: str, *sizes: Size) -> None:
-    """Refuse a kernel with a size out of its bounds. One that is made in a compiled step is cut
-    from one that was asked already."""
+    """Refuse a kernel with a size out of its bounds. Kernels built inside a compiled step are not
+    checked: they are copies of checked ones."""
     if torch.compiler.is_compiling():
         return
     for size in sizes:

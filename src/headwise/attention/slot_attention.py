@@ -1,9 +1,9 @@
-"""Attention of one decoding step through a table of slots: the cache stays where it was written.
+"""Attention of one decoding step through a table of slots, so that the cache is never moved.
 
-A beam search rearranges its rows at every step. Moving keys and values along would copy the whole
-cache each time. Here the cache never moves; a small table of integers does:
+A beam search reorders its rows at every step. Moving keys and values along would copy the whole
+cache each time. Here the cache stays, and a small table of integers is reordered:
 
-    slot(t, r) = table[t, r]            the row that wrote what row r remembers of position t
+    slot(t, r) = table[t, r]            the row that wrote position t of the history of row r
     output(r)  = Σ_t softmax_t(q(r) · key[t, slot(t, r)] / √head_dim) value[t, slot(t, r)],
                  over t ≤ time
 
@@ -34,8 +34,8 @@ def attend_through_table(
     time: Int[Tensor, "1"],
     num_heads: int,
 ) -> Float[Tensor, "row dim"]:
-    """The new key and value of each row are put down at position `time` in its own slot; it looks
-    at them and all before."""
+    """The new key and value of each row are written at position `time` of its own slot; the row
+    attends to them and to all positions before."""
     if runs_kernels(q):
         from headwise.gpu.slot_attention import attend
 
@@ -55,14 +55,14 @@ def attend_plainly(
     time: Int[Tensor, "1"],
     num_heads: int,
 ) -> Float[Tensor, "row dim"]:
-    """The same in torch: it gathers every row's keys and values for all the time there is room
-    for."""
+    """The same in torch: it gathers the keys and values of every row for all positions of the
+    buffer."""
     when = torch.arange(table.shape[0], device=q.device)[:, None]
     own = torch.arange(table.shape[1], device=q.device)
     keys[time, own], values[time, own] = new
     slot = torch.where(when == time, own, table)
     seen = when <= time
-    # Slots that were never written may hold anything: a weight of zero does not silence a NaN.
+    # Slots that were never written may hold anything: a weight of zero does not remove a NaN.
     k, v = (
         store[when, slot].masked_fill(~seen[..., None], 0.0).transpose(0, 1)
         for store in (keys, values)
@@ -79,8 +79,7 @@ def attend_to_source(
     length: Int[Tensor, "sentence"],
     num_heads: int,
 ) -> Float[Tensor, "row dim"]:
-    """The rows of a sentence, as many as there are for each, look at the first `length` positions
-    of its source."""
+    """All rows of a sentence attend to the first `length` positions of its source."""
     if runs_kernels(q):
         from headwise.gpu.slot_attention import attend_shared
 

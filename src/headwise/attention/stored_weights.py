@@ -1,15 +1,15 @@
-"""Full attention that stores its weights for backward, for training in bf16 on a CPU.
+"""Full attention that stores its weights for the backward pass, for training in bf16 on a CPU.
 
     forward    P = softmax(q kᵀ / √head_dim),  y = P v;  P is stored in the dtype of the inputs
     backward   dV = Pᵀ dy    dP = dy vᵀ    dS = P ⊙ (dP − Σ_keys P ⊙ dP)
                dq = dS k / √head_dim    dk = dSᵀ q / √head_dim
 
-A fused kernel does not store P and computes it again, which is right where memory is slow and
-arithmetic cheap. In bf16 on a CPU it is the other way round: torch's fused backward converts every
-block to and from fp32 (30 ms where these products take 8: 32 rows of 128, 4 heads of 64, two cores
-with AVX-512 bf16), and P of rows of 128 in bf16 is no larger than what the feed-forward part
-stores. The softmax works in fp32 inside; its input and P are rounded to bf16, as in the attention
-of transformers and fairseq under autocast. attention/kernels/fused.py decides when this is used.
+A fused kernel does not store P and computes it again, which pays where memory is slow and
+arithmetic cheap. In bf16 on a CPU the opposite holds: torch's fused backward converts every block
+to and from fp32 (30 ms where these products take 8: 32 rows of 128, 4 heads of 64, two cores with
+AVX-512 bf16), and P of rows of 128 in bf16 is no larger than what the feed-forward network stores.
+The softmax works in fp32 inside; its input and P are rounded to bf16, as in the attention of
+transformers and fairseq under autocast. attention/kernels/fused.py decides when this is used.
 
 Tested against: attention/kernels/full.py in fp32, outputs and gradients, and by gradcheck in double
 precision.
@@ -41,7 +41,7 @@ class _StoredAttention(torch.autograd.Function):
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
         ctx.scale = q.shape[-1] ** -0.5
         table = (*q.shape[:-1], k.shape[-2])
-        # Autocast would widen the softmax's output to fp32, and P with it.
+        # Autocast would convert the output of the softmax, and so P, to fp32.
         with torch.autocast(q.device.type, enabled=False):
             hidden = q.new_zeros(()) if visible is None else _additive(visible, q.dtype)
             start = hidden.expand(table).flatten(0, 1)
@@ -67,6 +67,6 @@ class _StoredAttention(torch.autograd.Function):
 
 
 def _additive(visible: Tensor, dtype: torch.dtype) -> Tensor:
-    """0 where one may look and minus infinity elsewhere: the product starts from it, so hiding
-    costs no pass of its own."""
+    """0 for visible pairs and minus infinity elsewhere: the product is added to it, so masking
+    needs no pass of its own."""
     return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, -torch.inf)

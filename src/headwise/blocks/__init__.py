@@ -1,4 +1,4 @@
-"""The parts a model is stacked from."""
+"""The layers that models are built from."""
 
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding

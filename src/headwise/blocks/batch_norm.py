@@ -1,14 +1,13 @@
-"""Batch normalisation over tokens: every feature is brought to mean 0 and variance 1 over the
-tokens of the batch.
+"""Batch normalisation over tokens: every feature is scaled to mean 0 and variance 1 over the tokens
+of the batch.
 
     y = (x − mean) / √(var + ε) · gain + shift
     mean, var: over the real tokens of the batch while training, running ones afterwards
 
 Ioffe & Szegedy 2015. It is here for comparison: in language the statistics of batches differ so
-much from each other that what was normalised while learning is not what is normalised in use (Shen
-et al. 2020), and layer norm is what Transformers have. Padding is left out of the statistics, and a
-batch without a real token changes none. Of several processes each takes its own; a checkpoint has
-those of the first.
+much that those of training do not fit inference (Shen et al. 2020), and Transformers use layer
+norm. Padding is left out of the statistics, and a batch without a real token changes none. Each of
+several processes keeps its own statistics; a checkpoint has those of the first.
 
 Tested against: torch's BatchNorm1d over the real tokens alone.
 """
@@ -29,13 +28,13 @@ from headwise.settings.kind import Words
 def mean_over_tokens(
     x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None
 ) -> tuple[Float[Tensor, " dim"], Float[Tensor, ""]]:
-    """The mean over real tokens, and their number; of no tokens the mean is zero."""
+    """The mean over real tokens, and their number; zero if there are none."""
     flat = x.flatten(0, -2)
     if real is None:
         return flat.mean(0) if len(flat) > 0 else flat.sum(0), flat.new_full((), len(flat))
     weight = real.flatten().to(flat.dtype)
     count = weight.sum()
-    # A product would let a NaN of padding through.
+    # Not a product, which would keep a NaN of padding.
     return torch.where(real.flatten()[:, None], flat, 0.0).sum(0) / count.clamp(min=1.0), count
 
 
@@ -63,8 +62,8 @@ class BatchNorm(TokenNorm):
             centred = wide - mean
             variance, _ = mean_over_tokens(centred.square(), real)
             with torch.no_grad():
-                # A batch of padding alone says nothing. A share that is a tensor: no branch on a
-                # number the device holds.
+                # A batch of padding alone must change nothing. The share is a tensor, because a
+                # branch would have to wait for the device.
                 share = self.momentum * (count > 0).to(self.running_mean)
                 self.running_mean.lerp_(mean.to(self.running_mean), share)
                 unbiased = variance * count / (count - 1).clamp(min=1.0)
@@ -80,7 +79,7 @@ class Batch(NormKind):
     kind: Literal["batch"] = "batch"
     epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
     momentum: float = Field(default=0.1, gt=0, le=1)
-    """How much of a batch joins the running statistics."""
+    """The share of a batch in the running statistics."""
 
     title: ClassVar[Words] = ("batch norm", "批归一化")
     summary: ClassVar[Words] = (

@@ -1,16 +1,16 @@
-"""A word's vector from its letters: filters slide over them, each keeps the best match it finds,
-gates decide what becomes of it.
+"""Word vectors from letters: convolutions over the letters, the maximum of each filter over all
+positions, and highway layers.
 
     c_f = max over i of  relu(W_f · letters[i : i + width_f] + b_f)    one number for each filter f
     y   = g ⊙ relu(A y + a) + (1 - g) ⊙ y,     g = σ(G y + d)          a highway layer, twice
                                                                        (Srivastava et al. 2015)
     x   = P y + p                                                      to the width of the model
 
-Filters of several widths see endings, beginnings and whole short words, so a word never seen in
-training gets a vector from its parts, and no table of words is needed. Gates begin nearly closed (d
-= -2): at first the highway lets everything pass. Kim et al. 2016; Peters et al. 2018 (ELMo: 2,048
-filters of 1 to 7 letters, 512 numbers). A place past the word's last letter never wins, so that
-padding changes nothing.
+Filters of several widths recognise endings, beginnings and whole short words, so a word that was
+not in training gets a vector from its parts, and no table of words is needed. Gates begin nearly
+closed (d = -2), so that the highway layers first pass on their input. Kim et al. 2016; Peters et
+al. 2018 (ELMo: 2,048 filters of 1 to 7 letters, 512 numbers). Positions past the last letter are
+excluded from the maximum, so that padding changes nothing.
 
 Tested against: the formulas in double precision, word by word in plain Python; longer padding = the
 same vector.
@@ -33,14 +33,14 @@ from headwise.initialization import (
 
 
 class Highway(nn.Module):
-    """A layer that a gate mixes with its own input."""
+    """A layer whose output is mixed with its input by a gate."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.change, self.gate = nn.Linear(dim, dim), nn.Linear(dim, dim)
 
     def initial_weights(self) -> InitialWeights:
-        """The gates begin nearly closed: at first nearly everything passes as it is."""
+        """The gates begin nearly closed, so that the input passes nearly unchanged."""
         yield from initial_linear(self.change, xavier())
         yield self.gate.weight, xavier()
         yield self.gate.bias, constant(-2.0)
@@ -51,7 +51,7 @@ class Highway(nn.Module):
 
 
 class CharacterEncoder(nn.Module):
-    """`filters` holds a number of filters for the widths 1, 2, 3 … letters."""
+    """`filters` has the number of filters for the widths 1, 2, 3 … letters."""
 
     def __init__(
         self,
@@ -80,9 +80,10 @@ class CharacterEncoder(nn.Module):
     def forward(self, letters: Int[Tensor, "word letter"]) -> Float[Tensor, "word dim"]:
         """A vector for each word; letters are numbers from 1, 0 is padding at the end."""
         given = letters != 0
-        # √dim: vectors of letters start with deviation 1/√dim, filters want numbers about 1.
+        # √dim: vectors of letters start with deviation 1/√dim, and filters expect numbers of about
+        # 1.
         x = self.table(letters) * self.table.embedding_dim**0.5 * given[..., None]
-        # A word shorter than the widest filter still has one place to look at.
+        # A word shorter than the widest filter still has one position for it.
         x = nn.functional.pad(x, (0, 0, 0, len(self.filters) - 1)).transpose(1, 2)
         lengths = given.sum(1, keepdim=True)
         found = []

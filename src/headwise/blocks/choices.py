@@ -55,13 +55,13 @@ __all__ = [
 
 
 def norm_kinds() -> dict[str, type[NormKind]]:
-    """Every norm by its word: the built-in ones, then those of installed packages."""
+    """Every norm by its name: the built-in ones, then those of installed packages."""
     return all_kinds(NORM_GROUP, NormKind, NORMS)
 
 
 def check_recomputing(norm: NormKind, recompute: str) -> None:
-    """Refuse `training.recompute=blocks` beside a norm with statistics: it would count a batch
-    twice."""
+    """Refuse `training.recompute=blocks` together with a norm with statistics: it would count a
+    batch twice."""
     if norm.counts_tokens and recompute == "blocks":
         able = [kind.word() for kind in NORMS if not kind.counts_tokens]
         raise SettingsError(
@@ -76,7 +76,7 @@ def check_recomputing(norm: NormKind, recompute: str) -> None:
 
 
 class EmbeddingSettings(Settings):
-    """Vectors of tokens, and how they are shared."""
+    """The embeddings of tokens, and how they are shared."""
 
     tied: Literal["all", "output", "none"] = "all"
     """all: source, target and output share one matrix (needs a shared vocabulary); output: target
@@ -86,16 +86,16 @@ class EmbeddingSettings(Settings):
 
 
 class DropoutSettings(Settings):
-    """What is forgotten while training, and how often."""
+    """Dropout rates while training."""
 
     residual: Rate = 0.1
-    """Of each sub-layer's output, before it is added."""
+    """Of the output of each sub-layer, before it is added."""
     embedding: Rate = 0.1
     """Of the sum of embedding and position."""
     attention: Rate = 0.0
-    """Of attention weights; on a CPU this gives up the fused kernel."""
+    """Of attention weights; on a CPU the fused kernel cannot be used then."""
     hidden: Rate = 0.0
-    """Of the feed-forward part's hidden layer."""
+    """Of the hidden layer of the feed-forward network."""
 
 
 def build_norm(settings: NormKind, *, dim: int) -> nn.Module:

@@ -31,7 +31,7 @@ class FeedForwardKind(Kind):
     """Settings of one feed-forward part, and what it declares."""
 
     hidden: int | None = Field(default=None, ge=1)
-    """Width of the hidden layer; 4 × dim unless said."""
+    """Width of the hidden layer; by default 4 × dim."""
 
     formula: ClassVar[str]
 

@@ -1,11 +1,12 @@
-"""One layer of the decoder: look at the words written so far, then at the source, then think.
+"""One layer of the decoder: self-attention over the target tokens so far, cross-attention to the
+source, and a feed-forward network.
 
     x ← residual(x, self_attention over earlier targets)
     x ← residual(x, cross_attention over the encoder's memory)
     x ← residual(x, feed_forward)
 
-Vaswani et al. 2017, section 3.1. `forward` takes a whole target at once (teacher forcing, a causal
-mask hides the future); `step` takes one more position with caches and gives the same numbers.
+Vaswani et al. 2017, section 3.1. `forward` takes a whole target at once (teacher forcing, with a
+causal mask); `step` takes one more position with caches and gives the same numbers.
 
 Tested against: transformers' Marian, and step by step = whole sequence.
 """
@@ -76,15 +77,15 @@ class DecoderBlock(nn.Module):
         """One more position. `source` holds keys and values per *sentence*; the rows of a sentence
         share them.
 
-        `mask` hides remembered positions that are not a row's own. With `watch`, the weights over
+        `mask` hides cached positions that belong to other sentences. With `watch`, the weights over
         the source, [sentence, head, row of the sentence, source], are appended to it.
         """
 
         def look_at_source(normed: Tensor) -> Tensor:
-            # The hypotheses of a sentence become the queries of one attention: its keys are never
-            # copied for them.
+            # The hypotheses of a sentence become the queries of one attention, so that its keys are
+            # not copied for each of them.
             queries = normed.reshape(source[0].shape[0], -1, normed.shape[-1])
-            time = cache.length - 1  # self-attention has remembered this position already
+            time = cache.length - 1  # self-attention has cached this position already
             if watch is not None:
                 watch.append(
                     self.cross_attention.weights_over(queries, source, cross_mask, time=time)

@@ -1,20 +1,20 @@
-"""Dropout from random bytes: each number of x is set to zero with probability p, and the rest grow
-by 1 / (1 - p).
+"""Dropout from random bytes: each number of x is set to zero with probability p, and the others are
+multiplied by 1 / (1 - p).
 
     noise ~ uniform{0 … 255},  t = round(256 p)
     y = x · 256 / (256 - t) where noise ≥ t, else 0
 
-What dropout costs is its random numbers, so they are made as cheap as the place allows. One byte is
-enough to decide about one number; the price is that the rate is a multiple of 1/256 (0.1 becomes
-0.1016). The scale uses the rate as it is, so the mean of y is x exactly.
+Most of the cost of dropout is that of its random numbers, so one byte decides about one number. The
+rate is therefore a multiple of 1/256 (0.1 becomes 0.1016). The scale uses the actual rate, so the
+mean of y is exactly x.
 
-- Eager: a generator's draw of 64 bits is cut into 8 bytes.
-- Compiled: the byte is a hash of (seed, place of the number), 15 integer operations that are fused
-  into the kernel that needs them, forward and again backward, so that no mask is ever in memory.
-  The hash is MurmurHash3's finaliser, twice.
+- Eager: each draw of 64 bits is cut into 8 bytes.
+- Compiled: the byte is a hash of (seed, index of the number), 15 integer operations that are fused
+  into the kernel that needs them, forward and again backward, so that no mask is stored. The hash
+  is MurmurHash3's finaliser, twice.
 
 Hinton et al. 2012; Srivastava et al. 2014. Tested against: the share of zeros, the mean, the same
-seed giving the same zeros, neighbouring places and seeds being independent (chi-square).
+seed giving the same zeros, independence of neighbouring indices and seeds (chi-square).
 """
 
 import torch
@@ -24,11 +24,12 @@ NUM_LEVELS = 256
 
 
 def drop(x: Tensor, rate: float, *, training: bool, shared: int | None = None) -> Tensor:
-    """x with a share `rate` of its numbers forgotten while training; draws from torch's generator
-    of x's device.
+    """x with a share `rate` of its numbers set to zero while training; draws from torch's generator
+    of the device of x.
 
-    Along the axis `shared` the same places are forgotten ("locked" or variational dropout, Gal &
-    Ghahramani 2016)."""
+    Along the axis `shared` the same positions are dropped ("locked" or variational dropout, Gal &
+    Ghahramani 2016).
+    """
     threshold = count_levels(rate)
     if not training or threshold == 0:
         return x
@@ -44,8 +45,8 @@ def drop(x: Tensor, rate: float, *, training: bool, shared: int | None = None) -
 
 
 def count_levels(rate: float) -> int:
-    """Of the 256 values of a byte, how many stand for zero; at least one is kept, else nothing
-    could be scaled."""
+    """How many of the 256 values of a byte mean zero; at least one value keeps the number, so that
+    the scale is finite."""
     return min(round(rate * NUM_LEVELS), NUM_LEVELS - 1)
 
 
@@ -55,7 +56,7 @@ def drawn_bytes(count: int, device: torch.device) -> Tensor:
 
 
 def hashed_bytes(seed: Tensor, shape: torch.Size) -> Tensor:
-    """A number in 0 … 255 for every place of the shape, a function of the seed and the place."""
+    """A number in 0 … 255 for every index of the shape, a function of the seed and the index."""
     place = torch.arange(shape.numel(), dtype=torch.int32, device=seed.device).view(shape)
     return _mix(_mix(place) ^ seed) & (NUM_LEVELS - 1)
 

@@ -1,11 +1,11 @@
-"""From token numbers to vectors: a look-up, scaled, plus the position, with dropout.
+"""From token ids to vectors: a look-up, scaled, plus the position encoding, with dropout.
 
     x = dropout(√dim · E[token] + position(pos))
 
-Vaswani et al. 2017, section 3.4. When the same matrix also turns states into logits (Press & Wolf
-2017), its entries are of size 1/√dim, and the factor √dim brings the embedding back to the size of
-the positions. Where attention itself is told of positions (a relation, positions/choices.py), none
-are added here.
+Vaswani et al. 2017, section 3.4. If the same matrix also turns hidden states into logits (Press &
+Wolf 2017), its entries are of size 1/√dim, and the factor √dim scales the embedding to the size of
+the position encoding. Position encodings that act in attention (a relation, positions/choices.py)
+are not added here.
 
 Tested against: the formula with a hand-made table.
 """

@@ -1,9 +1,10 @@
-"""One layer of the encoder: every source token looks at all source tokens, then thinks by itself.
+"""One layer of the encoder: self-attention over all source tokens, then a feed-forward network for
+each token.
 
     x ← residual(x, self_attention)
     x ← residual(x, feed_forward)
 
-Vaswani et al. 2017, section 3.1. N of these make the encoder; shapes never change.
+Vaswani et al. 2017, section 3.1. The encoder is a stack of N such layers; shapes never change.
 
 Tested against: transformers' Marian (norm after) and a pre-norm layer of torch with copied weights.
 """

@@ -1,10 +1,11 @@
-"""The feed-forward part: each token, by itself, through a wide hidden layer and back.
+"""The feed-forward network: two linear maps with a non-linearity between them, applied to each
+token by itself.
 
     plain:  y = activation(x W₁ + b₁) W₂ + b₂                activation = ReLU or GELU
     gated:  y = (silu(x W_g) ⊙ (x W₁)) W₂                    Shazeer 2020 (SwiGLU)
 
-Vaswani et al. 2017, section 3.3. Attention moves information between tokens; this is where it is
-worked on.
+Vaswani et al. 2017, section 3.3. Attention moves information between tokens; the feed-forward
+network transforms each token.
 
 Tested against: the formulas written out with matrix products.
 """

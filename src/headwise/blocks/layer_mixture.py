@@ -1,11 +1,11 @@
-"""Layers mixed by weights that are learnt: a task takes as much of each depth of a pre-trained
-model as it needs.
+"""A learned mixture of layers: a task takes from each layer of a pre-trained model as much as it
+needs.
 
-    x = γ · Σ_j softmax(s)_j h_j                h_0: the words by themselves, h_1 … h_L: the layers
+    x = γ · Σ_j softmax(s)_j h_j                h_0: the word vectors, h_1 … h_L: the layers
 
-Endings and word classes are known low in a language model, senses higher up (Peters et al. 2018,
-ELMo). s begins at 0, an even mixture, and γ at 1. Tested against: one layer alone when its s is far
-above the others; the sum written out.
+Lower layers of a language model represent endings and word classes, higher ones word senses (Peters
+et al. 2018, ELMo). s begins at 0, an even mixture, and γ at 1. Tested against: one layer alone when
+its s is far above the others; the sum written out.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class LayerMixture(nn.Module):
 
     @property
     def weights(self) -> Float[Tensor, " layer"]:
-        """How much of each layer; they sum to 1."""
+        """The weight of each layer; they sum to 1."""
         return self.layer_scores.softmax(0)
 
     def forward(self, layers: Sequence[Float[Tensor, "*place dim"]]) -> Float[Tensor, "*place dim"]:

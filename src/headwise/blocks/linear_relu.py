@@ -1,10 +1,10 @@
-"""relu(x Wᵀ + b) as one operation: the maximum is taken while the product's result is still in
+"""relu(x Wᵀ + b) as one operation: the maximum is taken while the result of the product is in
 registers.
 
-The hidden layer is the widest tensor of a Transformer. Written out, a GPU stores it, reads it again
-for the maximum, stores the result and a mask for backward: 4.5 passes over it. Here the product
-stores max(0, ·) at once (an epilogue of cuBLAS), and backward reads from that result itself where
-the slope is zero:
+The hidden layer is the widest tensor of a Transformer. As two operations, a GPU stores it, reads it
+again for the maximum, stores the result and a mask for the backward pass: 4.5 passes over it. Here
+the product stores max(0, ·) at once (an epilogue of cuBLAS), and the backward pass finds in that
+result where the slope is zero:
 
     y = max(0, x Wᵀ + b)
     d = dy where y > 0, else 0        dx = d W        dW = dᵀ x        db = Σ d
@@ -25,7 +25,7 @@ def linear_relu(
     weight: Float[Tensor, "hidden dim"],
     bias: Float[Tensor, " hidden"],
 ) -> Float[Tensor, "*batch hidden"]:
-    """Under autocast in its dtype, as a linear map would be."""
+    """Under autocast in its dtype, as a linear layer would be."""
     device = x.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
     rows = x.reshape(-1, x.shape[-1]).to(dtype)

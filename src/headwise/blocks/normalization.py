@@ -1,12 +1,12 @@
-"""Normalisation: bring every token's vector back to a standard scale, so that depth does not blow
-it up.
+"""Normalisation: the vector of every token is scaled to a standard size, so that values do not grow
+with depth.
 
     layer:  y = (x − mean(x)) / √(var(x) + ε) · gain + shift        Ba, Kiros & Hinton 2016
     rms:    y =  x / √(mean(x²) + ε) · gain                          Zhang & Sennrich 2019
 
-Both look at one token alone, so neither batch nor length matters. RMS drops the centring: a little
-cheaper, as good. Norms that look over all tokens of a batch (`TokenNorm`: power_norm.py,
-batch_norm.py) must be told which of them are padding.
+Both use one token only, so neither batch nor length matters. RMS drops the centring: slightly
+cheaper, with equal quality. Norms with statistics over the tokens of a batch (`TokenNorm`:
+power_norm.py, batch_norm.py) must know which tokens are padding.
 
 Tested against: the formulas in double precision.
 """
@@ -26,20 +26,20 @@ from headwise.settings.kind import Words
 
 
 class TokenNorm(nn.Module, ABC):
-    """A norm whose statistics are those of a batch's tokens while it learns, and fixed numbers
+    """A norm with statistics over the tokens of a batch while training, and fixed numbers
     afterwards."""
 
     @abstractmethod
     def forward(
         self, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None = None
     ) -> Float[Tensor, "*batch dim"]:
-        """`real`: which tokens count; None: all of them."""
+        """`real`: which tokens are not padding; None: all of them."""
 
 
 def apply_norm(
     norm: nn.Module, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None
 ) -> Float[Tensor, "*batch dim"]:
-    """Any norm; only those that look over tokens are told which are real."""
+    """Apply any norm; only those with statistics over tokens use `real`."""
     return norm(x, real) if isinstance(norm, TokenNorm) else norm(x)
 
 

@@ -1,4 +1,4 @@
-"""Power normalisation: every feature is divided by the root of its mean square over many batches.
+"""Power normalisation: every feature is divided by its root mean square over many batches.
 
     z = x̂ / √(ψ² + ε),   y = z · gain + shift      x̂: x divided by its own root mean square
     ψ² ← a ψ² + (1 − a) · mean over real tokens of x̂²,  a = 0.9
@@ -6,19 +6,18 @@
     backward:  x̂' = (z' − ν z) / √(ψ² + ε),   ν ← ν (1 − (1 − b) Γ) + (1 − b) Λ,  b = 0.9
                Γ = mean of z²,  Λ = mean of z' z
 
-Shen et al. 2020 (PowerNorm). No mean is subtracted, and what is divided by while learning is (after
-a warm-up, in which it is the batch's own) the same running number that is divided by in use: what
-batch norm lacks in language. Since ψ is no function of this batch alone, the exact derivative would
-run through all batches before; ν is its running stand-in, for real tokens: padding had no part in
-ψ.
+Shen et al. 2020 (PowerNorm). No mean is subtracted. After a warm-up, in which the statistics of the
+batch are used, training divides by the same running number as inference, which batch norm does not.
+Because ψ depends on all earlier batches, the exact derivative would run through them; ν is a
+running estimate of it over real tokens, because padding has no part in ψ.
 
-As in the paper, backward divides by the ψ that forward used (the authors' code divides by the
-batch's). In the warm-up ψ² is the plain mean of all batches so far. Everything is kept in saved
-buffers and changed in place: a resumed run goes on with the same bits, and a recorded one plays. Of
-several processes each takes its own statistics; a checkpoint has those of the first.
+As in the paper, the backward pass divides by the ψ of the forward pass (the authors' code divides
+by that of the batch). In the warm-up ψ² is the plain mean of all batches so far. All statistics are
+saved buffers that are changed in place, so that a resumed run has the same bits and a step can be
+recorded. Each of several processes keeps its own statistics; a checkpoint has those of the first.
 
 Tested against: the formulas written out step by step, padding that changes nothing, an affine map
-in use.
+in inference.
 """
 
 from typing import Any, ClassVar, Literal
@@ -36,7 +35,7 @@ from headwise.settings.kind import Words
 
 
 class _DivideByRoot(torch.autograd.Function):
-    """z = x / root, with the approximate derivative; `nu` is moved on by backward."""
+    """z = x / root, with the approximate derivative; the backward pass updates `nu`."""
 
     @staticmethod
     def forward(
@@ -44,7 +43,7 @@ class _DivideByRoot(torch.autograd.Function):
     ) -> Tensor:
         z = x / root
         ctx.save_for_backward(z, root, real)
-        # Not saved but kept: it is to be changed in place, which is what saving forbids.
+        # Kept as an attribute and not saved for backward, because it is changed in place.
         ctx.nu, ctx.decay = nu, decay
         return z
 
@@ -52,7 +51,7 @@ class _DivideByRoot(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
         (gradient,) = gradients
         z, root, real = ctx.saved_tensors
-        # Padding had no part in ψ, so its derivative has no part in the correction.
+        # Padding has no part in ψ, so its derivative has no part in the correction.
         corrected = gradient - ctx.nu * (z if real is None else z * real[..., None])
         # ν (1 − (1 − b) Γ) + (1 − b) Λ: the mean of z times the corrected gradient is Λ − ν Γ.
         moved, _ = mean_over_tokens(corrected * z, real)
@@ -93,18 +92,17 @@ class PowerNorm(TokenNorm):
 
     @torch.no_grad()
     def _next_root(self, x: Tensor, real: Tensor | None) -> Float[Tensor, " dim"]:
-        """What to divide by now: the batch's root in the warm-up, afterwards the one that ran up to
-        here. Then both go on.
+        """The divisor of this batch: the root mean square of the batch in the warm-up, afterwards
+        the running one. Then both are updated.
 
-        A batch without a real token says nothing: it is not counted, and divided by what ran up to
-        here.
+        A batch without a real token is not counted, and divided by the running number.
         """
         square, count = mean_over_tokens(x.square(), real)
         has_tokens = count > 0
         self.num_batches.add_(has_tokens.to(self.num_batches))
         is_warming = (self.num_batches <= self.warmup) & has_tokens
         used = torch.where(is_warming, square, self.running_square.to(square))
-        # A share that is a tensor: no branch on a number the device holds.
+        # The share is a tensor, because a branch would have to wait for the device.
         share = (
             torch.where(is_warming, 1.0 / self.num_batches.clamp(min=1), 1.0 - self.decay)
             * has_tokens
@@ -119,9 +117,9 @@ class Power(NormKind):
     kind: Literal["power"] = "power"
     epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
     decay: float = Field(default=0.9, gt=0, lt=1)
-    """How much of the running statistics a batch leaves."""
+    """The share of the old value when the running statistics are updated."""
     warmup: int = Field(default=4000, ge=0, le=10**12)
-    """Batches in which the batch's own statistics are used."""
+    """Number of batches in which the statistics of the batch itself are used."""
 
     title: ClassVar[Words] = ("power norm", "幂归一化")
     summary: ClassVar[Words] = (

@@ -9,10 +9,10 @@ The plain cell overwrites its state. The gates of LSTM and GRU let a cell keep p
     GRU    r, z = σ(W x + b + U h + d);   n = tanh(W x + b + r ⊙ (U h + d))
            h' = (1 - z) ⊙ n + z ⊙ h          Cho et al. 2014
 
-W x of all times is one product; only U h has to wait for the word before. The equations stand below
-(`written_out=True`, and `step` for one word); the fast path is torch's fused loop over the same
-weights, whose rows are ordered i f g o (LSTM) and r z n (GRU). A sentence of a padded batch ends at
-its length: what comes after is zeros, and its state is the one after its last word.
+W x of all times is one product; only U h depends on the word before. The equations are written out
+below (`written_out=True`, and `step` for one word); the fast path is torch's fused loop over the
+same weights, whose rows are ordered i f g o (LSTM) and r z n (GRU). A sentence of a padded batch
+ends at its length: later outputs are zeros, and its state is the one after its last word.
 
 Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with copied weights, outputs and gradients,
 several layers, both directions, and padded = one by one.
@@ -74,8 +74,8 @@ LOOPS: dict[CellKind, Callable[..., Any]] = {
 
 
 class RecurrentLayer(nn.Module):
-    """One layer, read from left to right; `weights` is torch's own layer, so that its weights lie
-    as cuDNN wants them."""
+    """One layer, read from left to right; `weights` is torch's own layer, so that its weights have
+    the layout of cuDNN."""
 
     def __init__(self, kind: CellKind, input_dim: int, dim: int) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class RecurrentLayer(nn.Module):
         return initial_recurrent(self.weights)
 
     def start(self, num_rows: int) -> State:
-        """Zeros: nothing has been read."""
+        """The initial state: zeros."""
         like = self.parts()[0]
         return tuple(
             like.new_zeros(num_rows, self.dim) for _ in range(2 if self.kind == "lstm" else 1)
@@ -101,8 +101,8 @@ class RecurrentLayer(nn.Module):
         recurrent_weight: Tensor | None = None,
         written_out: bool = False,
     ) -> tuple[Float[Tensor, "batch time dim"], State]:
-        """Outputs at every word, and the state after the last; `recurrent_weight` stands in for U
-        (some of it dropped)."""
+        """Outputs at every word, and the state after the last; `recurrent_weight` replaces U (with
+        some of it dropped)."""
         state = self.start(x.shape[0]) if state is None else state
         weights = self.parts(recurrent_weight)
         if written_out:
@@ -171,11 +171,10 @@ class RecurrentLayer(nn.Module):
 
 
 class RecurrentStack(nn.Module):
-    """Layers on each other; dropout on what goes from layer to layer, never from word to word
-    (Zaremba et al. 2014).
+    """A stack of layers; dropout between layers, never from word to word (Zaremba et al. 2014).
 
-    `locked`: the same places are dropped at every word. `recurrent_rate`: of the weights U, one
-    choice for the whole sentence.
+    `locked`: the same features are dropped at every word. `recurrent_rate`: dropout of the weights
+    U, drawn once for the whole sentence.
     """
 
     def __init__(
@@ -212,8 +211,8 @@ class RecurrentStack(nn.Module):
         lengths: Int[Tensor, " batch"] | None = None,
         written_out: bool = False,
     ) -> tuple[Float[Tensor, "batch time dim"], list[State]]:
-        """The top layer's outputs and every layer's last state; `reverse` stacks read each sentence
-        from its end."""
+        """The outputs of the top layer and the last state of every layer; `reverse` stacks read
+        each sentence from its end."""
         if self.reverse:
             x = turn_around(x, lengths)
         after = []
@@ -252,8 +251,7 @@ class RecurrentStack(nn.Module):
 def turn_around(
     x: Float[Tensor, "batch time dim"], lengths: Int[Tensor, " batch"] | None
 ) -> Float[Tensor, "batch time dim"]:
-    """Each sentence from its end to its beginning; padding stays at the end. Doing it twice changes
-    nothing."""
+    """Each sentence reversed; padding stays at the end. Applied twice, it changes nothing."""
     if lengths is None:
         return x.flip(1)
     time = torch.arange(x.shape[1], device=x.device)

@@ -3,9 +3,8 @@
     before:  y = x + dropout(sublayer(norm(x)))         pre-norm: stable without long warm-up
     after:   y = norm(x + dropout(sublayer(x)))         post-norm: the original paper
 
-The straight path x → x is what gradients travel along; with the norm before, it is never
-interrupted (Xiong et al. 2020). The residual is always written out here, never hidden inside a
-sub-layer.
+Gradients flow along the direct path x → x; with the norm before, no norm interrupts it (Xiong et
+al. 2020). The residual is always written out here, never hidden inside a sub-layer.
 
 Tested against: both formulas with a known sub-layer.
 """
@@ -36,8 +35,8 @@ class Residual(nn.Module):
         *,
         real: Bool[Tensor, "batch time"] | None = None,
     ) -> Float[Tensor, "batch time dim"]:
-        """`real` tells tokens from padding, for norms that look over tokens; None: all are
-        tokens."""
+        """`real` marks tokens that are not padding, for norms with statistics over tokens; None:
+        all are tokens."""
         if self.place == "before":
             normed = apply_norm(self.norm, x, real)
             return x + drop(sublayer(normed), self.dropout_rate, training=self.training)

@@ -1,10 +1,10 @@
-"""One choice of a beam search in one kernel; in torch it is seventy, each of which takes as long as
-starting it.
+"""One selection step of a beam search in one kernel; in torch it takes seventy kernels, each of
+which takes as long as its launch.
 
-One program serves one sentence. It looks at the sentence's candidates from the best on, 2k of them:
-one that ends takes the place of the worst finished hypothesis, if it is better; the first k others
-are the new beam. Visiting them in order makes the sorting and gathering of the torch form
-unnecessary; the finished places stay unsorted until they are read.
+One program handles one sentence. It goes through the best 2k candidates of the sentence in order: a
+finished one replaces the worst finished hypothesis if it is better; the first k others are the new
+beam. Visiting them in order makes the sorting and gathering of the torch form unnecessary; finished
+hypotheses stay unsorted until they are read.
 
 Tested against: decoding/search/selection.py.
 """
@@ -23,14 +23,14 @@ STOPS = {"likely": LIKELY, "filled": FILLED, "proven": PROVEN}
 
 @dataclass(frozen=True)
 class BeamTensors:
-    """What a choice reads and overwrites; [sentence, slot] unless said."""
+    """What a selection step reads and overwrites; [sentence, slot] unless noted."""
 
     running: Tensor
     score: Tensor
     total: Tensor
     last: Tensor
     origin: Tensor
-    """[sentence, slot, 3]: step, slot and token that finished hypotheses end with."""
+    """[sentence, slot, 3]: step, slot and last token of finished hypotheses."""
     done: Tensor
     limits: Tensor
     numbers: Tensor
@@ -38,19 +38,17 @@ class BeamTensors:
     history: tuple[Tensor, Tensor, Tensor]
     """Parent, token and log-probability, [time, sentence number, slot]."""
     tokens: Tensor
-    """[row]: what is fed next."""
+    """[row]: the next input token."""
     rows: Tensor
-    """[row]: the row that each continues."""
+    """[row]: the row that each row continues."""
 
 
 @triton.jit
 def _select(
     value_at, token_at, divisor_at, time_at, running_at, score_at, total_at, last_at, origin_at,
-    done_at, limit_at,
-    number_at, parents_at, tokens_at, values_at, next_at, row_at, time_stride,
+    done_at, limit_at, number_at, parents_at, tokens_at, values_at, next_at, row_at, time_stride,
     WIDTH: tl.constexpr, SLOTS: tl.constexpr, COUNT: tl.constexpr, PLACES: tl.constexpr,
-    END: tl.constexpr,
-    STOP: tl.constexpr, GROWS: tl.constexpr, EARLY: tl.constexpr,
+    END: tl.constexpr, STOP: tl.constexpr, GROWS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     sentence = tl.program_id(0)
     nothing = float("-inf")
@@ -66,19 +64,16 @@ def _select(
     value = tl.load(value_at + first * COUNT + place, mask=offered, other=nothing)
     token = tl.load(token_at + first * COUNT + place, mask=offered, other=0)
     left = tl.load(running_at + first + place // COUNT, mask=offered, other=nothing) + value
-    # Slots that only fill up the vector seem full of the best, so that none of them is ever the
-    # worst.
+    # Slots that only pad the vector hold the best score, so that none of them is ever the worst.
     score = tl.load(score_at + first + slot, mask=slot < WIDTH, other=float("inf"))
-    tl.debug_barrier()  # all of the old beam is read before any of the new one is written
+    tl.debug_barrier()  # the whole old beam is read before any part of the new one is written
     filled, top = 0, divisor * 0.0 + nothing
     for rank in range(2 * WIDTH):
         best, winner = tl.max(left, 0, return_indices=True)
         picked = place == winner
         left = tl.where(picked, nothing, left)
-        new_token, new_value = (
-            tl.sum(tl.where(picked, token, 0), 0),
-            tl.sum(tl.where(picked, value, 0.0), 0),
-        )
+        new_token = tl.sum(tl.where(picked, token, 0), 0)
+        new_value = tl.sum(tl.where(picked, value, 0.0), 0)
         parent = (winner // COUNT).to(tl.int64)
         ends = (new_token == END) | at_limit
         worst, weakest = tl.min(score, 0, return_indices=True)
@@ -89,8 +84,8 @@ def _select(
         tl.store(origin_at + (first + weakest) * 3, length - 1, mask=admitted)
         tl.store(origin_at + (first + weakest) * 3 + 1, parent, mask=admitted)
         tl.store(origin_at + (first + weakest) * 3 + 2, new_token, mask=admitted)
-        # Candidates come best first, so the first k that do not end are the beam; at the limit all
-        # end, and none is needed.
+        # Candidates are in order, so the first k that do not end are the beam; at the length limit
+        # all end, and no beam is needed.
         stays = (ends == 0) & (filled < WIDTH)
         tl.store(running_at + first + filled, best, mask=stays)
         tl.store(next_at + first + filled, new_token, mask=stays)
@@ -125,9 +120,9 @@ def select(
     num_sentences, width = beam.running.shape
     count = values.shape[1]
     _select[(num_sentences,)](
-                values, tokens, divisors, time, beam.running, beam.score, beam.total, beam.last,
-                beam.origin, beam.done, beam.limits,
-        beam.numbers, *beam.history, beam.tokens, beam.rows, beam.history[0].stride(0),
+        values, tokens, divisors, time, beam.running, beam.score, beam.total, beam.last,
+        beam.origin, beam.done, beam.limits, beam.numbers, *beam.history, beam.tokens, beam.rows,
+        beam.history[0].stride(0),
         WIDTH=width, SLOTS=triton.next_power_of_2(width), COUNT=count,
         PLACES=triton.next_power_of_2(width * count), END=end,
         STOP=STOPS[stop], GROWS=grows, num_warps=1 if width * count <= 256 else 4,

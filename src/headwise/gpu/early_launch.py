@@ -1,10 +1,9 @@
-"""How the kernels of this folder are started: on Hopper, before the kernel in front of them has
-ended.
+"""Launch of the kernels of this folder: on Hopper, before the previous kernel has ended.
 
-A kernel started so (programmatic dependent launch, CUDA 11.8) overlaps its start and the reading of
-what does not depend on others with the end of the one before; where it needs that one's results it
-waits. Reading anything that another kernel wrote, and writing anything at all, must come after the
-wait.
+With programmatic dependent launch (CUDA 11.8) a kernel overlaps its start, and the reading of
+inputs that do not depend on the previous kernel, with the end of that kernel; where it needs the
+results it waits. Reading anything that another kernel wrote, and writing anything at all, must come
+after the wait.
 """
 
 from functools import cache
@@ -15,15 +14,15 @@ import triton.language as tl
 from triton.language.extra import cuda
 
 EARLY_STARTS = True
-"""Whether kernels are started early where the hardware can."""
+"""Whether kernels are launched early if the hardware supports it."""
 
 
 @triton.jit
 def wait_for_last_kernel(EARLY: tl.constexpr):
     if EARLY:
         cuda.gdc_wait()
-        # The next kernel may take its place already: it waits for this one to end, where it needs
-        # to.
+        # The next kernel may be launched now: it waits for the end of this one where it needs its
+        # results.
         cuda.gdc_launch_dependents()
 
 

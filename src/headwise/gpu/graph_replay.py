@@ -1,10 +1,10 @@
-"""A function that is called again and again with nothing changing but numbers: recorded once, then
-replayed.
+"""Record a function once as a CUDA graph, then replay it: for functions that are called many times
+with tensors of the same shape.
 
 Launching a kernel costs the CPU several microseconds, more than most kernels of a decoding step
-take. A CUDA graph holds all the launches of a step, and replaying it is one. The function must have
-no arguments and no result: it reads and writes tensors that stay where they are; it must not wait
-for the device, and its shapes may not depend on what is in them.
+take. A CUDA graph holds all launches of a step, and replaying it is one launch. The function must
+have no arguments and no result: it reads and writes tensors at fixed addresses. It must not wait
+for the device, and its shapes may not depend on the contents of tensors.
 
     play = Recording(function, device)
     play()        # runs it, which compiles and warms up what needs it
@@ -21,7 +21,7 @@ import torch
 
 
 class Recording:
-    """A function of no arguments that a GPU replays from its second call on."""
+    """A function without arguments that a GPU replays from its second call on."""
 
     _pool: Any = None
 
@@ -40,8 +40,8 @@ class Recording:
         self._graph.replay()
 
     def _record(self) -> torch.cuda.CUDAGraph:
-        # All recordings use one pool of memory: they never run at the same time, and what they make
-        # is not read afterwards.
+        # All recordings share one pool of memory: they never run at the same time, and their
+        # temporary tensors are not read afterwards.
         if Recording._pool is None:
             Recording._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()

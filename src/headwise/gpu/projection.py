@@ -2,10 +2,10 @@
 many rows in another.
 
 With few rows a product is bound by reading its weights, and a kernel that only adds or normalises
-costs as much as the product itself: the time of starting it. So one program takes some of the
-outputs, normalises the rows by itself (a row is small), multiplies with its share of the weights
-and finishes what follows the product. The weights do not depend on the kernel before, so they are
-on their way while that one still runs (`gdc_wait` marks where its results are first needed).
+costs as much as the product itself: the time of its launch. So one program computes a part of the
+outputs: it normalises the rows itself (a row is small), multiplies with its part of the weights and
+applies what follows the product. The weights do not depend on the previous kernel, so they are
+loaded while that one still runs (`gdc_wait` marks where its results are first needed).
 
 Tested against: blocks/inference/projection.py.
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 from headwise.gpu.early_launch import early_start, wait_for_last_kernel
 
 Norm = tuple[Tensor, Tensor | None, float]
-"""Gain, shift (none: RMS) and epsilon."""
+"""Gain, shift (None: RMS) and epsilon."""
 
 NO_NORM, NORM_INPUT, NORM_RESIDUAL = 0, 1, 2
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2}
@@ -26,7 +26,7 @@ ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2}
 
 @triton.jit
 def _standardize(x, real, size, epsilon, CENTRED: tl.constexpr):
-    """A row less its mean, over its deviation."""
+    """A row minus its mean, divided by its standard deviation."""
     if CENTRED:
         x = tl.where(real, x - tl.sum(x, 0) / size, 0.0)
     return x * tl.rsqrt(tl.sum(x * x, 0) / size + epsilon)
@@ -135,7 +135,7 @@ def _add_and_norm(
     x = tl.load(x_at + row * x_stride + place, mask=real, other=0.0).to(tl.float32)
     if ADDS:
         x += tl.load(y_at + row * y_stride + place, mask=real, other=0.0).to(tl.float32)
-        # What is normalised is what is kept: the sum, rounded.
+        # The sum is rounded first: the rounded value is both stored and normalised.
         rounded = x.to(sum_at.dtype.element_ty)
         tl.store(sum_at + row * DIM + place, rounded, mask=real)
         x = rounded.to(tl.float32)

@@ -1,12 +1,12 @@
-"""One query a row, its keys and values found through a table: attention as a decoding step needs
-it, in one kernel.
+"""Attention of one decoding step in one kernel: one query a row, with keys and values found through
+a table of slots.
 
-One program serves one head of one row. It walks over the row's positions in blocks with a running
-maximum and sum (Dao et al. 2022), reading position t from the slot that the table names; if a new
-key and value are given it also puts them into the row's own slot at the next position. The number
-of positions is read from device memory, so the launch is the same at every step and can be
-recorded, yet no step reads more than has been written. A second kernel serves all rows of a
-sentence at once, which share the source's keys and values.
+One program handles one head of one row. It goes over the positions of the row in blocks with a
+running maximum and sum (Dao et al. 2022), reading position t from the slot in the table; if a new
+key and value are given, it also writes them into the row's own slot at the next position. The
+number of positions is read from device memory, so the launch is the same at every step and can be
+recorded, yet no step reads more than has been written. A second kernel handles all rows of a
+sentence at once, which share the keys and values of the source.
 
 Tested against: attention/slot_attention.py.
 """
@@ -130,8 +130,8 @@ def attend(
     length: Tensor,
     num_heads: int,
 ) -> Tensor:
-    """See `attention.slot_attention.attend_through_table`; each row may have a length of its own,
-    and nothing new to put down."""
+    """See `attention.slot_attention.attend_through_table`; each row may have its own length, and
+    the new key and value are optional."""
     num_rows, dim = q.shape
     head_dim = dim // num_heads
     new_key, new_value = (q, q) if new is None else new
@@ -153,8 +153,8 @@ def attend(
 def attend_shared(
     q: Tensor, keys: Tensor, values: Tensor, *, sentence: Tensor, length: Tensor, num_heads: int
 ) -> Tensor:
-    """See `attention.slot_attention.attend_to_source`: the rows of a sentence share what is
-    read."""
+    """See `attention.slot_attention.attend_to_source`: the rows of a sentence share the keys and
+    values that are read."""
     (num_rows, dim), num_sentences = q.shape, len(sentence)
     width, head_dim = num_rows // num_sentences, dim // num_heads
     if width == 1:
@@ -166,7 +166,7 @@ def attend_shared(
     _attend_shared[(num_heads, num_sentences)](
                 q, keys, values, sentence, length, out,
         head_dim**-0.5, q.stride(0), keys.stride(0), keys.stride(1),
-        # The units that multiply matrices want at least 16 of each.
+        # Matrix units need at least 16 rows and columns.
         HEAD_DIM=head_dim, DIMS=max(16, triton.next_power_of_2(head_dim)), TIMES=32, WIDTH=width,
         ROWS=max(16, triton.next_power_of_2(width)), num_warps=1, **early_start(q),
     )  # fmt: skip

@@ -1,10 +1,9 @@
-"""The best tokens of every row and their log-probabilities, straight from the logits, in one
-kernel.
+"""The best tokens of every row and their log-probabilities, computed from the logits in one kernel.
 
-One program holds the logits of a row, forms their log-sum-exp and the maximum of every block of 64.
-Then the greatest is taken, the next, …: only the winner's block must be looked at again. The [row,
-vocab] table of log-probabilities is never written; in torch it is written once and read three
-times.
+One program holds the logits of a row and computes their log-sum-exp and the maximum of every block
+of 64. Then it takes the greatest, the next, …: only the block of the token just taken must be
+searched again. The [row, vocab] table of log-probabilities is never written; in torch it is written
+once and read three times.
 
 Tested against: decoding/search/candidates.py.
 """
@@ -36,8 +35,8 @@ def _rank(
     top = tl.max(tl.max(logit, 1), 0)
     normalizer = top + tl.log(tl.sum(tl.sum(tl.exp(logit - top), 1), 0))
     highest = tl.max(tl.where(banned != 0, nothing, logit), 1)
-    # Where and at what value each block was last taken from: equal values are taken in the order of
-    # their tokens.
+    # Position and value of the last token taken from each block: equal values are taken in the
+    # order of their tokens.
     last_value = tl.full((BLOCKS,), float("inf"), tl.float32)
     last_place = tl.full((BLOCKS,), -1, tl.int32)
     for rank in range(COUNT):

@@ -1,4 +1,4 @@
-"""How a model knows where a token stands."""
+"""Position encodings: how a model represents the order of its tokens."""
 
 from headwise.positions.learned import LearnedPositions
 from headwise.positions.sinusoidal import SinusoidalPositions, sinusoidal_table

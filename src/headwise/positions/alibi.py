@@ -1,14 +1,13 @@
-"""Positions as a slope: the further away a key stands, the lower its score, by a fixed amount per
-step.
+"""ALiBi: a bias that lowers the score of a key in proportion to its distance from the query.
 
     score(i, j) ← score(i, j) − slope_head · |i − j|
 
-Press, Smith & Lewis 2022 (Attention with Linear Biases). With a power of two of heads, slopes are
-2^(−8/heads), its square, its cube, …; other counts take those of the power of two below and then
-every other slope of the power of two above. Nothing is learned and no position is added anywhere.
-The paper has causal attention only; an encoder here takes the distance on both sides alike, and
-cannot tell left from right by it. Any length can be read: what is further away than anything seen
-in training just counts less.
+Press, Smith & Lewis 2022 (Attention with Linear Biases). If the number of heads is a power of two,
+the slopes are 2^(−8/heads), its square, its cube, …; for other numbers, those of the next lower
+power of two come first, then every other slope of the next higher one. Nothing is learned, and
+nothing is added to the embeddings. The paper has causal attention only; in an encoder the bias here
+is the same on both sides, so left and right cannot be distinguished by it. Any length can be read:
+distances beyond those of training only lower the score further.
 
 Tested against: transformers' BLOOM, the published slopes, and a model trained at 64 that reads 512
 (benchmarks/bench_positions.py).
@@ -29,8 +28,8 @@ from headwise.settings.kind import Words
 
 
 def alibi_slopes(num_heads: int, *, device: torch.device | None = None) -> Float[Tensor, " head"]:
-    """As published, for any number of heads; computed where it is used, so that no conversion of a
-    model rounds it."""
+    """As published, for any number of heads; computed where it is used, so that converting a model
+    to another dtype does not round it."""
     power = 1 << (num_heads.bit_length() - 1)
     steps = torch.arange(1, power + 1, dtype=torch.float32, device=device) / power
     between = torch.arange(
@@ -41,7 +40,7 @@ def alibi_slopes(num_heads: int, *, device: torch.device | None = None) -> Float
 
 @dataclass(frozen=True)
 class AlibiRelation:
-    """What self-attention is told: a bias that falls with the distance."""
+    """The relation for self-attention: a bias that falls with the distance."""
 
     num_heads: int
     kind: str = "alibi"
@@ -68,8 +67,8 @@ class AlibiRelation:
 
 
 class Alibi(PositionKind):
-    """The score falls with the distance, at a fixed slope per head; reads longer texts than it was
-    trained on."""
+    """The score falls with the distance, at a fixed slope per head; can read longer texts than
+    those of training."""
 
     kind: Literal["alibi"] = "alibi"
 

@@ -61,32 +61,31 @@ NEEDS: dict[Need, Words] = {
     "pairs": ("adds a bias of its own for every pair of query and key", "给每对查询与键各加偏置"),
     "weights": ("adds to the values, for which every weight is needed", "给值加向量，需要每个权重"),
 }
-"""What an encoding does that a kernel must be able to take."""
+"""For each effect of an encoding on attention, its description; a kernel must support it."""
 
 
 def position_kinds() -> dict[str, type[PositionKind]]:
-    """Every position encoding by its word: the built-in ones, then those of installed packages."""
+    """Every position encoding by its name: the built-in ones, then those of installed packages."""
     return all_kinds(GROUP, PositionKind, BUILT_IN)
 
 
 def build_positions(settings: PositionKind, *, dim: int) -> nn.Module | None:
-    """What is added to the embeddings of tokens; None for kinds that are told to attention
-    instead."""
+    """The module that is added to the embeddings; None for kinds that act in attention instead."""
     return settings.build_added(dim=dim)
 
 
 def build_relations(
     settings: PositionKind, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
 ) -> Sequence[Relation | None]:
-    """For each layer of a stack what its self-attention is told, or None for kinds that are
-    added."""
+    """For each layer of a stack the relation for its self-attention, or None for kinds that are
+    added to the embeddings."""
     return settings.build_relations(
         num_layers=num_layers, dim=dim, num_heads=num_heads, is_causal=is_causal
     )
 
 
 def check_relation(attention: AttentionKind, relation: Relation | None) -> None:
-    """Refuse a position encoding that the kernel cannot be told of, with kernels and encodings that
+    """Refuse a position encoding that the kernel does not support, with kernels and encodings that
     fit."""
     if relation is None or relation.needs in attention.takes:
         return

@@ -1,31 +1,30 @@
-"""Positions as a path: a learned differential equation carries a vector along the sentence
-(FLOATER).
+"""FLOATER: position vectors as the solution of a learned differential equation.
 
     dp/dt = h(p, t),    p(0) learned
     token at position m:  q_m + p_q(m δ),  k_m + p_k(m δ),  v_m + p_v(m δ)
     h(p, t) = W₂ [relu(W₁ [p, t] + b₁), t] + b₂
 
-Liu, Yu, Dhillon & Hsieh 2020. One h is shared by all layers of a stack, each layer has three start
-vectors; sinusoids of the place are added to the embeddings as always. W₂, b₂ and p(0) start at
+Liu, Yu, Dhillon & Hsieh 2020. One h is shared by all layers of a stack, and each layer has three
+start vectors; sinusoidal encodings are added to the embeddings as usual. W₂, b₂ and p(0) start at
 zero, so that the path is zero at every length and training begins with an ordinary Transformer:
-time grows with the place, and any other h would carry the path further off the longer the text is.
-The path goes on for any length, and a place that was never trained continues the same motion.
+time grows with the position, and any other h would move the path further away the longer the text
+is. The path is defined for any length, and positions beyond those of training continue it.
 
-The equation is solved by the classical method of Runge and Kutta, one step for `stride` places; the
-places between are read from the cubic that has the ends' values and slopes (Hermite), an error of
-the same fourth order. The paper steps five times for every place, which is so slow that it keeps
-the result for 400 updates and learns from one in 400. A row of 128 places is 8 steps here, which is
-cheap enough to be done in every update with its gradient: there is no state, so nothing to save,
-resume or record. No number of the path and none of its gradient exceeds MAX_VALUE: a learned h may
-grow without bound over a large δ or a long text, and beyond the numbers of float32 every weight of
-attention would be NaN.
+The equation is solved by the classical Runge–Kutta method with one step for `stride` positions;
+positions between are interpolated by the cubic through the values and slopes of both ends
+(Hermite), with an error of the same fourth order. The paper takes five steps for every position,
+which is so slow that it reuses the result for 400 updates and learns from one in 400. Here a row of
+128 positions takes 8 steps, cheap enough to be computed in every update with its gradient: there is
+no state to save, resume or record. No number of the path and none of its gradient exceeds
+MAX_VALUE: a learned h may grow without bound over a large δ or a long text, and after an overflow
+of float32 every attention weight would be NaN.
 
-Only without gradients, when weights stand still, is the solved path kept: a decoding step must not
-walk it again. `train()` and `eval()` forget it, and so does any change of a weight that torch
-counts; it does not count what is written through `.data`.
+The solved path is cached only without gradients, when the weights do not change, because a decoding
+step must not solve it again. `train()` and `eval()` clear the cache, and so does any change of a
+weight that torch counts; torch does not count changes through `.data`.
 
 Tested against: torchdiffeq (fixed and adaptive steps), sinusoids as the solution of a linear h,
-order four; zero at the start; finite with a finite gradient under weights made to explode, for the
+order four; zero at the start; finite with a finite gradient under exploding weights, for the
 smallest and the largest δ.
 """
 
@@ -46,16 +45,16 @@ from headwise.settings.kind import Words
 
 Dynamics = Callable[[Tensor, float], Tensor]
 MAX_VALUE = 1e3
-"""Far beyond any path that is of use. Scores are products of two such numbers; backward passes that
-compute exp(score - log-sum) anew overflow where a score has fewer digits than that difference
-needs, which happened with 10⁴."""
+"""Far beyond any useful path. Scores are products of two such numbers; backward passes that compute
+exp(score - log-sum) again overflow where a score has fewer digits than that difference needs, which
+happened with 10⁴."""
 
 
 class _Bounded(torch.autograd.Function):
-    """Numbers and, on the way back, gradients between -MAX_VALUE and MAX_VALUE.
+    """Bound numbers and, in the backward pass, gradients to -MAX_VALUE … MAX_VALUE.
 
-    Each step multiplies the gradient by the slope of h. Over many long steps the product leaves the
-    numbers of float32, although the path itself is bounded.
+    Each step multiplies the gradient by the slope of h. Over many long steps the product would
+    overflow float32, although the path itself is bounded.
     """
 
     @staticmethod
@@ -79,14 +78,14 @@ def solve_path(
 ) -> Float[Tensor, "time *vector dim"]:
     """p(0), p(δ), … p((length − 1) δ) by Runge–Kutta steps of stride · δ."""
     step = stride * delta
-    # Weights of the ends' values and slopes at the places between: Hermite's cubic.
+    # Weights of the values and slopes of both ends at the positions between them: Hermite's cubic.
     s = torch.arange(stride, dtype=torch.float64, device=start.device) / stride
     hermite = torch.stack(
         [2 * s**3 - 3 * s**2 + 1, s**3 - 2 * s**2 + s, 3 * s**2 - 2 * s**3, s**3 - s**2]
     ).to(start)
     bounded = _Bounded.apply
     places, value, slope = [], start, dynamics(start, 0.0)
-    for number in range(max(1, -(-length // stride))):  # of no places an empty path
+    for number in range(max(1, -(-length // stride))):  # the path of no positions is empty
         time = number * step
         second = dynamics(bounded(value + step / 2 * slope), time + step / 2)
         third = dynamics(bounded(value + step / 2 * second), time + step / 2)
@@ -100,7 +99,7 @@ def solve_path(
 
 
 class PathDynamics(nn.Module):
-    """h: two layers that are both told the time."""
+    """h: two layers, both with the time as an additional input."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -108,7 +107,7 @@ class PathDynamics(nn.Module):
         self.narrow = nn.Linear(dim + 1, dim)
 
     def initial_weights(self) -> InitialWeights:
-        """No motion at first, at any length; it is learned."""
+        """Initially the path is zero at any length."""
         yield from initial_linear(self.widen, xavier())
         yield from initial_linear(self.narrow, zeros)
 
@@ -120,11 +119,11 @@ class PathDynamics(nn.Module):
 
 @dataclass(frozen=True)
 class SolvedPath:
-    """A path, and the weights it was solved from."""
+    """A solved path, and the weights it was computed from."""
 
     path: Float[Tensor, "time three dim"]
     weights: tuple[Tensor, ...]
-    """Held, so that their memory is not given to others, whose address would then look the same."""
+    """Referenced here, so that their memory is not reused by other tensors at the same address."""
     versions: tuple[int, ...]
 
     def is_of(self, weights: Sequence[Tensor]) -> bool:
@@ -136,8 +135,7 @@ class SolvedPath:
 
 
 class ContinuousRelation(nn.Module):
-    """What self-attention is told in one layer; `dynamics` is the same module in all layers of a
-    stack."""
+    """The relation of one layer; `dynamics` is the same module in all layers of a stack."""
 
     kind = "continuous"
     needs: Need = "views"
@@ -154,13 +152,13 @@ class ContinuousRelation(nn.Module):
 
     # The signature is torch's.
     def train(self, mode: bool = True) -> "ContinuousRelation":  # noqa: FBT001, FBT002
-        """A recorded update (CUDA graph) changes weights without being counted; between two
-        validations stands this call."""
+        """A recorded update (CUDA graph) changes weights without being counted; this method is
+        called between two validations."""
         self._kept = None
         return super().train(mode)
 
     def begin_moving(self, generator: torch.Generator) -> None:
-        """Draw a motion, so that there is something to see before training."""
+        """Draw random weights, so that there is a path to show before training."""
         nn.init.xavier_uniform_(self.dynamics.narrow.weight, generator=generator)
 
     def table_by_position(self, length: int) -> Float[Tensor, "time dim"]:
@@ -197,15 +195,15 @@ class ContinuousRelation(nn.Module):
         )
 
     def _recall(self, length: int) -> Float[Tensor, "time three dim"]:
-        """The path of these very weights, solved once and for twice the length when it turns out
-        too short."""
+        """The path of the present weights, solved once; for twice the length if it turns out too
+        short."""
         if torch.compiler.is_compiling():
             return self._solve(length)
         weights = (*self.dynamics.parameters(), self.start)
         if any(weight.is_inference() for weight in weights):
             return self._solve(
                 length
-            )  # whether such weights were changed since, torch does not tell
+            )  # torch does not tell whether such weights were changed since
         if self._kept is None or not self._kept.is_of(weights) or len(self._kept.path) < length:
             versions = tuple(weight._version for weight in weights)
             held = tuple(weight.detach() for weight in weights)
@@ -218,8 +216,8 @@ class Continuous(PositionKind):
 
     kind: Literal["continuous"] = "continuous"
     delta: float = Field(default=0.01, gt=0, le=1)
-    """Time between two positions; the larger, the faster an update moves what is far from the
-    start."""
+    """Time between two positions; the larger it is, the faster an update changes positions far from
+    the start."""
     stride: int = Field(default=16, ge=1, le=1024)
     """Positions per Runge–Kutta step; those between are interpolated."""
 

@@ -15,27 +15,27 @@ class PositionKind(Kind):
     """Settings of one position encoding, and what it declares."""
 
     formula: ClassVar[str]
-    """Two spaces stand between two formulas."""
+    """Two formulas are separated by two spaces."""
     needs: ClassVar[Need | None] = None
-    """What a kernel must be able to take for it, with default settings; None: nothing."""
+    """What a kernel must support for it, with default settings; None: nothing."""
     variants: ClassVar[Mapping[str, Need]] = {}
-    """Settings that ask for something else, as a recipe writes them."""
+    """Settings with other requirements, as a recipe writes them."""
     needs_model: ClassVar[bool] = False
-    """Whether there is nothing to show of it before a model has learned it."""
+    """Whether there is nothing to show before it has been learned."""
 
     @property
     def longest_row(self) -> RowLimit | None:
-        """The limit of the rows it can number; None: any length."""
+        """The longest rows it can encode; None: any length."""
         return None
 
     def build_added(self, *, dim: int) -> nn.Module | None:
-        """What is added to the embeddings of tokens; None: nothing."""
+        """The module that is added to the embeddings; None: nothing."""
         return None
 
     def build_relations(
         self, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
     ) -> Sequence[Relation | None]:
-        """For each layer of a stack what its self-attention is told; None: nothing."""
+        """For each layer of a stack the relation for its self-attention; None: nothing."""
         return [None] * num_layers
 
     @classmethod

@@ -1,9 +1,9 @@
-"""Positions as learned vectors: one for each place up to a limit.
+"""Learned position vectors: one for each position up to a limit.
 
     x_pos ← x_pos + P[pos],   P a [max_length, dim] weight
 
-Gehring et al. 2017; BERT and GPT use it. Nothing is known about positions past the trained length,
-so a longer sequence is refused rather than guessed.
+Gehring et al. 2017; BERT and GPT use it. There are no vectors for positions past the limit, so a
+longer sequence is refused.
 
 Tested against: a plain embedding look-up, and the refusal past the limit.
 """

@@ -1,15 +1,14 @@
-"""Positions as learned vectors for distances: what a key is worth depends on how far from the query
-it stands.
+"""Relative positions: learned vectors for distances are added to keys and values.
 
     score(i, j) = q_i · (k_j + A_K[clip(j − i)]) / √head_dim
     output(i)   = Σ_j weight(i, j) (v_j + A_V[clip(j − i)])
-    clip(d)     = d held between −limit and +limit
+    clip(d)     = d bounded to −limit … +limit
 
 Shaw, Uszkoreit & Vaswani 2018. Each layer has its own two tables, shared by its heads. The first
-part becomes a bias: q is multiplied with the 2 · limit + 1 vectors once, and each pair picks its
-number; no [query, key, dim] table exists. The second part needs the weights themselves, so it
-stands only with kernels that form them (`attention.kind=full`); without it (`values: false`) the
-fused kernel will do. Any length can be read: beyond the limit, far is far.
+part becomes a bias: q is multiplied with the 2 · limit + 1 vectors once, and each pair selects its
+number; no [query, key, dim] table exists. The second part needs the attention weights, so it works
+only with kernels that form them (`attention.kind=full`); without it (`values: false`) the fused
+kernel can be used. Any length can be read: all distances beyond the limit share a vector.
 
 Tested against: the formulas written out with a [query, key, dim] table, gradients included.
 """
@@ -31,8 +30,7 @@ from headwise.settings.kind import Words
 
 
 class RelativeRelation(nn.Module):
-    """What self-attention is told in one layer: vectors of distances, for keys and perhaps for
-    values."""
+    """The relation of one layer: vectors of distances, for keys and optionally for values."""
 
     kind = "relative"
 
@@ -90,10 +88,10 @@ class Relative(PositionKind):
 
     kind: Literal["relative"] = "relative"
     limit: int = Field(default=16, ge=1, le=4096)
-    """Distances are held between −limit and +limit."""
+    """Distances are bounded to −limit … +limit."""
     values: bool = True
-    """As published; needs attention.kind=full, which forms the weights. Without, the vectors join
-    the keys only."""
+    """As published; needs attention.kind=full, which forms the weights. If false, the vectors are
+    added to the keys only."""
 
     title: ClassVar[Words] = ("relative vectors (Shaw 2018)", "相对位置向量（Shaw 2018）")
     summary: ClassVar[Words] = (

@@ -1,15 +1,15 @@
-"""Positions as rotations: queries and keys are turned by an angle that grows with their position.
+"""Rotary positions: queries and keys are rotated by an angle that grows with their position.
 
     (a, b) ← (a cos mθ − b sin mθ,  a sin mθ + b cos mθ)
     for each pair of dimensions, θ_i = base^(−2i / head_dim)
 
-Su et al. 2021 (RoFormer). Turning both sides leaves of the two angles only their difference: q_m ·
-k_n depends on m − n alone, and lengths stay as they are. Nothing is learned and nothing is added,
-so every kernel that compares queries with keys can use it. Which dimensions form a pair is a
+Su et al. 2021 (RoFormer). Rotating both sides leaves only the difference of the two angles: q_m ·
+k_n depends on m − n only, and lengths of vectors do not change. Nothing is learned and nothing is
+added, so every kernel that compares queries with keys can use it. Which dimensions form a pair is a
 convention: `halves` pairs i with i + head_dim/2 (Llama, GPT-NeoX), `interleaved` 2i with 2i + 1
-(the paper, GPT-J); the same up to a fixed permutation of the dimensions, but weights do not load
-across. Any length can be computed; far past the trained one the slow angles are new to the model,
-and it reads worse.
+(the paper, GPT-J). The two are equal up to a fixed permutation of the dimensions, but weights
+cannot be exchanged between them. Any length can be computed; far past the trained one the slowest
+angles are new to the model, and quality falls.
 
 Tested against: transformers' Llama and GPT-J, the dependence on m − n alone, lengths.
 """
@@ -38,8 +38,8 @@ def rotate(
     base: float = 10000.0,
     pairing: Pairing = "halves",
 ) -> Float[Tensor, "batch head time head_dim"]:
-    """Angles are worked out where they are needed, in fp32: cheaper than the products around, and
-    no table to outgrow."""
+    """Angles are computed where they are needed, in fp32: this is cheap beside the products, and
+    there is no table with a maximal length."""
     head_dim = x.shape[-1]
     rates = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float32, device=x.device) / head_dim)
     angles = position[:, None, :, None].to(rates.dtype) * rates
@@ -53,7 +53,7 @@ def rotate(
 
 @dataclass(frozen=True)
 class RotaryRelation:
-    """What self-attention is told: queries and keys, turned."""
+    """The relation for self-attention: rotated queries and keys."""
 
     base: float = 10000.0
     pairing: Pairing = "halves"
@@ -79,7 +79,7 @@ class RotaryRelation:
 
 
 class Rotary(PositionKind):
-    """Queries and keys are turned by their position; nothing to learn."""
+    """Queries and keys are rotated by their position; nothing is learned."""
 
     kind: Literal["rotary"] = "rotary"
     base: float = Field(default=10000.0, gt=1.0)

@@ -1,12 +1,12 @@
-"""Positions as waves: each position gets sines and cosines of geometrically growing wavelengths.
+"""Sinusoidal positions: each position gets sines and cosines of geometrically growing wavelengths.
 
     PE(pos, 2i)     = sin(pos / 10000^(2i/dim))
     PE(pos, 2i + 1) = cos(pos / 10000^(2i/dim))
 
 Vaswani et al. 2017, section 3.5. PE(pos + k) is a rotation of PE(pos) by an angle that depends on k
-alone, so a linear map can read off relative positions; no weights, and any length can be computed.
-`halves` lays all sines before all cosines (as Marian and fairseq do): the same code up to a
-permutation of the dimensions.
+only, so a linear map can express relative positions; there are no weights, and any length can be
+computed. `halves` puts all sines before all cosines (as Marian and fairseq do): the same encoding
+up to a permutation of the dimensions.
 
 Tested against: the formula element by element, the rotation property, transformers' Marian table.
 """
@@ -24,8 +24,8 @@ from headwise.settings.kind import Words
 def sinusoidal_table(
     length: int, dim: int, *, layout: str = "interleaved"
 ) -> Float[Tensor, "time dim"]:
-    # Said, not left to the device in force: on the meta device this arithmetic would load torch's
-    # compiler, for nothing.
+    # The device is given explicitly: on the default meta device this arithmetic would load torch's
+    # compiler without need.
     cpu = torch.device("cpu")
     rates = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64, device=cpu) / dim)
     angles = torch.arange(length, dtype=torch.float64, device=cpu)[:, None] * rates
@@ -38,7 +38,7 @@ def sinusoidal_table(
 
 
 class SinusoidalPositions(nn.Module):
-    """Adds nothing to learn; the table grows when a longer sequence comes."""
+    """Without learned weights; the table grows when a longer sequence comes."""
 
     table: Tensor
 
@@ -54,7 +54,7 @@ class SinusoidalPositions(nn.Module):
     def forward(
         self, position: Int[Tensor, "batch time"], *, length: int
     ) -> Float[Tensor, "batch time dim"]:
-        """`length` bounds every position and is known without looking at the tensor."""
+        """`length` bounds every position and is known without reading the tensor."""
         if length > self.table.shape[0]:
             table = sinusoidal_table(2 * length, self.dim, layout=self.layout)
             self.table = table.to(self.table)
@@ -62,7 +62,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class Sinusoidal(PositionKind):
-    """Sines and cosines; nothing to learn, any length."""
+    """Sines and cosines; nothing is learned, any length."""
 
     kind: Literal["sinusoidal"] = "sinusoidal"
     layout: Literal["interleaved", "halves"] = "interleaved"

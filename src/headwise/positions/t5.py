@@ -1,13 +1,13 @@
-"""Positions as learned numbers for buckets of distances: near ones singly, far ones in growing
-groups (T5).
+"""T5 relative positions: a learned bias for each head and bucket of distances; near distances have
+buckets of their own, far ones share growing buckets.
 
     score(i, j) ← score(i, j) + B[head, bucket(j − i)]
 
-Raffel et al. 2020. Half of the buckets hold one distance each, the other half widen geometrically
-up to `max_distance`, beyond which all distances share the last. The encoder has buckets for both
-directions, the decoder, which never looks ahead, gives all of them to the past. One table serves
-all layers of a stack; cross-attention has none, since places in two languages are not apart by any
-distance. Any length can be read; beyond `max_distance`, far is far.
+Raffel et al. 2020. Half of the buckets hold one distance each; the other half widen geometrically
+up to `max_distance`, beyond which all distances share the last bucket. The encoder has buckets for
+both directions; the decoder, which never attends to later tokens, uses all of them for earlier
+ones. One table serves all layers of a stack; cross-attention has none, because distances between
+positions of two languages are undefined. Any length can be read.
 
 T5 does not divide its products by √head_dim and starts with smaller query weights instead. Here
 kernels always divide, and the bias is added after: with W_q larger by √head_dim the two are the
@@ -49,8 +49,8 @@ def distance_buckets(
 
 
 class T5Relation(nn.Module):
-    """What self-attention is told: a learned bias by distance; the same module stands in all layers
-    of a stack."""
+    """The relation for self-attention: a learned bias by distance; all layers of a stack share the
+    module."""
 
     kind = "t5"
     needs: Need = "distances"
@@ -101,9 +101,9 @@ class Buckets(PositionKind):
 
     kind: Literal["t5"] = "t5"
     num_buckets: int = Field(default=32, ge=4, le=1024, multiple_of=4)
-    """How many numbers a head learns."""
+    """Number of learned values per head."""
     max_distance: int = Field(default=128, ge=2, le=65536)
-    """From here on all distances share a bucket."""
+    """All distances from here on share a bucket."""
 
     title: ClassVar[Words] = ("T5 buckets (Raffel 2020)", "T5 分桶（Raffel 2020）")
     summary: ClassVar[Words] = (

@@ -1,18 +1,17 @@
-"""Positions as waves of the distance: Transformer-XL's score, made for keys that reach further back
-than the queries.
+"""Transformer-XL relative positions: a score from sinusoids of the distance, so that keys may come
+from earlier segments than the queries.
 
     score(i, j) = [ (q_i + u) · k_j  +  (q_i + w) · W_r R(i − j) ] / √head_dim
 
-Dai et al. 2019. Four questions are told apart: does the content fit (q·k), does the distance (q·W_r
-R), is this key wanted by anybody (u·k), is this distance (w·W_r R)? R(d) are the sines and cosines
-of sinusoidal.py, of a distance instead of a place; W_r, u and w are learned in each layer. Since R
-knows distances only, a key remembered from an earlier segment keeps its meaning: `offset` says how
-many keys precede the first query.
+Dai et al. 2019. The score has four terms: content (q·k), distance (q·W_r R), a bias for the key
+(u·k) and a bias for the distance (w·W_r R). R(d) are the sines and cosines of sinusoidal.py at a
+distance instead of a position; W_r, u and w are learned in each layer. Because R depends on
+distances only, a key cached from an earlier segment stays valid: `offset` is the number of keys
+before the first query.
 
-Without a [query, key, dim] table: (q + w) is multiplied with the W_r R of every distance there is,
-[query, distance], and row i is then read from column −i on. Laid out flat, that is one reshape (the
-paper's shift). Any length can be computed, distances being waves; distances that were never trained
-may be read badly.
+No [query, key, dim] table is formed: (q + w) is multiplied with W_r R of every distance, [query,
+distance], and row i is then read from column −i on, which is one reshape (the paper's shift). Any
+length can be computed; distances beyond those of training may be handled badly.
 
 Tested against: the formula pair by pair, gradients included; keys that precede equal one longer
 sequence.

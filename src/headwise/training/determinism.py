@@ -30,17 +30,16 @@ def repeatable(*, enabled: bool) -> Iterator[None]:
         return
     import torch._inductor.config as compiler  # a second of imports, for those who asked for it
 
-    # Read by cuBLAS at its first product; whoever chose another fixed size keeps it.
+    # Read by cuBLAS at its first product; another size set by the user is kept.
     os.environ.setdefault(WORKSPACE, ":4096:8")
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
     )
-    memory: Any = (
-        torch.utils.deterministic
-    )  # whose settings are properties that a type checker does not see
+    # Its settings are properties that a type checker does not see.
+    memory: Any = torch.utils.deterministic
     benchmark = torch.backends.cudnn.benchmark
-    filling = memory.fill_uninitialized_memory
+    fills_memory = memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(mode=True)
     memory.fill_uninitialized_memory = False  # it is for finding bugs, and writes all memory twice
     torch.backends.cudnn.benchmark = False
@@ -60,5 +59,5 @@ def repeatable(*, enabled: bool) -> Iterator[None]:
         ) from error
     finally:
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-        memory.fill_uninitialized_memory = filling
+        memory.fill_uninitialized_memory = fills_memory
         torch.backends.cudnn.benchmark = benchmark

@@ -17,6 +17,45 @@ from collections.abc import Callable, Iterator
 import torch
 
 
+class _Pieces:
+    """The pieces that are left, how much was read so far, and errors, shared by all threads."""
+
+    def __init__(self, num_pieces: int, total: int) -> None:
+        self._left, self._total = iter(range(num_pieces)), total
+        self.done, self.failures = 0, list[BaseException]()
+        self.changed = threading.Condition()
+
+    def learn_all(
+        self, learn: Callable[[int, float], int], watch: Callable[[int], None] | None = None
+    ) -> None:
+        """Take pieces until none is left or a thread has failed."""
+        with torch.inference_mode():
+            while (taken := self._take()) is not None:
+                size = learn(*taken)
+                with self.changed:
+                    # Do not notify the waiting thread here: it would take a core and the
+                    # interpreter lock.
+                    self.done += size
+                if watch is not None:
+                    watch(self.done)
+
+    def learn_in_thread(self, learn: Callable[[int, float], int]) -> None:
+        """The same in a thread of its own: an error is kept for the caller."""
+        try:
+            self.learn_all(learn)
+        except BaseException as error:
+            self.failures.append(error)
+        finally:
+            with self.changed:
+                self.changed.notify_all()
+
+    def _take(self) -> tuple[int, float] | None:
+        """The next piece, and the share of the text that was read before it."""
+        with self.changed:
+            piece = None if self.failures else next(self._left, None)
+            return None if piece is None else (piece, self.done / self._total)
+
+
 def learn_pieces(
     learn: Callable[[int, float], int],
     num_pieces: int,
@@ -29,58 +68,31 @@ def learn_pieces(
 
     `watch` is called with the sum, in this thread.
     """
-    pieces = iter(range(num_pieces))
-    state, failures, done = threading.Condition(), list[BaseException](), 0
-
-    def work() -> None:
-        nonlocal done
-        with torch.inference_mode():
-            while True:
-                with state:
-                    piece = None if failures else next(pieces, None)
-                    progress = done / total
-                if piece is None:
-                    return
-                size = learn(piece, progress)
-                with state:
-                    # Do not notify the waiting thread here: it would take a core and the
-                    # interpreter lock.
-                    done += size
-                if threads == 1:
-                    watch(done)
-
-    def work_guarded() -> None:
-        try:
-            work()
-        except BaseException as error:
-            failures.append(error)
-        finally:
-            with state:
-                state.notify_all()
-
+    pieces = _Pieces(num_pieces, total)
     with _one_thread_each():
         if threads == 1:
-            work()
+            pieces.learn_all(learn, watch)
             return
-        crew = [threading.Thread(target=work_guarded, daemon=True) for _ in range(threads)]
+        crew = [
+            threading.Thread(target=pieces.learn_in_thread, args=(learn,), daemon=True)
+            for _ in range(threads)
+        ]
         for one in crew:
             one.start()
         try:
             while any(one.is_alive() for one in crew):
-                with state:
-                    state.wait(timeout=0.2)
-                watch(done)
-        except (
-            BaseException
-        ) as error:  # the caller was interrupted: threads stop after their pieces
-            failures.append(error)
+                with pieces.changed:
+                    pieces.changed.wait(timeout=0.2)
+                watch(pieces.done)
+        except BaseException as error:  # an interrupted caller: threads stop after their pieces
+            pieces.failures.append(error)
             raise
         finally:
             for one in crew:
                 one.join()
-    if failures:
-        raise failures[0]
-    watch(done)
+    if pieces.failures:
+        raise pieces.failures[0]
+    watch(pieces.done)
 
 
 @contextlib.contextmanager

@@ -205,7 +205,7 @@ def test_queries_that_stand_elsewhere_are_refused_with_the_reason() -> None:
     x = torch.zeros(1, 1, 7, 3)
     with pytest.raises(
         MaskError,
-        match=r"queries stand 2 places from their keys, .* use causal\(\) without an offset",
+        match=r"queries are 2 positions from their keys, .* use causal\(\) without an offset",
     ):
         LongformerAttention(4, 0, dilation=2)(x, x, x, causal(2))
 

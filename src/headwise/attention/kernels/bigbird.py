@@ -1,23 +1,24 @@
-"""BigBird: blocks look at neighbouring blocks, at a few random ones, and at global ones that see
-and are seen by all.
+"""BigBird: a block of tokens attends to neighbouring blocks, to a few random blocks, and to global
+blocks, which attend to all and are attended to by all.
 
-    a sentence is cut into blocks;  query block b looks at key block c  if one of these holds:
+    a sentence is cut into blocks; query block b attends to key block c if one of these holds:
         |b − c| ≤ num_window_blocks // 2                 window
         c or b is one of the first or last blocks        global: half of num_global_blocks
                                                          at each end
         c ∈ random(b)                                    num_random_blocks of the others
 
-Zaheer et al. 2020, the internal construction (ITC). Window, global and random links together make a
-sparse graph in which any two tokens are a few steps apart; with global tokens it is still able to
-approximate any function of sequences. Random blocks are not stored: they follow from the number of
-a block and of blocks in its sentence by fixed arithmetic, so they are the same in every layer, run
-and machine and after loading. One is drawn from each of num_random_blocks equal stretches of what
-window and global blocks leave, so none is drawn twice. A sentence with fewer blocks than the
-pattern links is seen whole.
+Zaheer et al. 2020, the internal construction (ITC). Window, global and random links together form a
+sparse graph in which any two tokens are a few steps apart; with global tokens the model can still
+approximate any function of sequences. Random blocks are not stored: they are computed from the
+index of a block and the number of blocks in its sentence, so they are the same in every layer, run
+and machine and after loading. The blocks that window and global links leave are divided into
+num_random_blocks equal ranges, and one block is drawn from each, so none is drawn twice. A sentence
+with fewer blocks than the pattern links is attended to in full.
 
 Cost for n tokens: n · block · (num_window_blocks + 2 · num_global_blocks + num_random_blocks)
-pairs, counted in packed rows about twice, since sentences do not begin where blocks do. Encoder
-only: random and last blocks depend on a length that a decoder does not know yet.
+pairs; in packed rows about twice as many are computed, because sentences do not begin at block
+boundaries. Encoder only: random and last blocks depend on a length that a decoder does not know
+yet.
 
 Tested against: transformers' BigBirdBlockSparseAttention given its random blocks;
 attention/kernels/full.py under the same pattern.
@@ -60,7 +61,7 @@ from headwise.settings.kind import Words
 
 @dataclass(frozen=True, eq=False)
 class RowPattern:
-    """A row that is one sentence of `length` tokens: all is arithmetic, and no table is asked."""
+    """A row that is one sentence of `length` tokens: everything is computed, no table is read."""
 
     kernel: "BigBirdAttention"
     length: int | Int[Tensor, ""]
@@ -160,22 +161,22 @@ class BigBirdAttention(SparseAttention):
         refuse_causal(self.kind, mask)
         only_self_attention(self.kind, num_queries, num_keys)
         fitting = self._fit(num_keys)
-        # By its numbers: in a compiled step they stand for any length, and an object of them has no
-        # ==.
+        # Compared by numbers: in a compiled step the lengths are symbols, and objects that hold
+        # symbols cannot be compared.
         fits = fitting.block == self.block and fitting.num_global_blocks == self.num_global_blocks
         if not fits or fitting.num_random_blocks != self.num_random_blocks:
             return fitting.plan(mask, num_queries, num_keys, device)
         sentences = find_sentences(mask, num_keys, device, kind=self.kind)
         block = (torch.arange(num_keys, device=device) - sentences.start) // self.block
         count = _num_blocks(sentences.end - sentences.start, self.block)
-        # Padding is in no block of the sentence: it is nobody's global token, and looks at nothing
-        # by chance.
+        # Padding belongs to no block of the sentence: it is no global token and has no random
+        # blocks.
         inside = sentences.is_inside
         is_global = inside & ((block < self.num_first) | (block >= count - self.num_last))
         random = torch.where(inside[..., None], self.random_blocks(block, count), -1)
         pattern = BigBirdPattern(block, is_global, random.unbind(-1), self.reach)
-        # Where a sentence begins anywhere, blocks of queries and its own are out of step by up to a
-        # block.
+        # Where a sentence may begin anywhere, its blocks and the blocks of queries are shifted
+        # against each other by up to a block.
         wider = 0 if sentences.rows == "whole" else self.block - 1
         near = self.reach * self.block + wider
         first, last = (
@@ -196,8 +197,8 @@ class BigBirdAttention(SparseAttention):
         )
 
     def _fit(self, length: int) -> "BigBirdAttention":
-        """The same pattern for rows of this length, without blocks that are not there: they would
-        be laid out and hidden again."""
+        """The same pattern for rows of this length, without blocks that do not exist, which would
+        be computed and then masked."""
         block = min(self.block, max(1, length))
         count = -(-length // block)
         num_global, num_random = (
@@ -211,8 +212,8 @@ class BigBirdAttention(SparseAttention):
     def random_blocks(
         self, block: Int[Tensor, "*place"], count: Int[Tensor, "*place"]
     ) -> Int[Tensor, "*place random"]:
-        """For a block of a sentence of `count` blocks, the blocks it looks at by chance; −1 where
-        too few are left."""
+        """For a block of a sentence of `count` blocks, its random blocks; −1 where too few are
+        left."""
         numbers = range(self.num_random_blocks)
         chosen = [self.random_block(block, count, number) for number in numbers]
         return torch.stack(chosen, -1) if chosen else block[..., None][..., :0]
@@ -231,7 +232,7 @@ class BigBirdAttention(SparseAttention):
         return torch.where(size > 0, chosen, -1)
 
     def _global_tokens(self, sentences: Sentences) -> Int[Tensor, "#batch 1 target"]:
-        """Of a row that is one sentence: the first blocks and the last."""
+        """The first and last blocks of a row that is one sentence."""
         anywhere = torch.zeros(1, dtype=torch.long, device=sentences.start.device)
         first = first_tokens(sentences, anywhere, self.num_first * self.block)
         return torch.cat([first, self._last_tokens(sentences, anywhere)], dim=-1)
@@ -239,12 +240,12 @@ class BigBirdAttention(SparseAttention):
     def _far_keys(
         self, sentences: Sentences, pattern: BigBirdPattern, layout: Layout
     ) -> Int[Tensor, "#batch block extra"]:
-        """Global keys of the sentences at both ends of a block of queries, and random ones; those
-        between lie inside it."""
+        """For a block of queries, the global keys of the sentences at its two ends, and the random
+        keys; sentences between these two lie inside the block."""
         first = layout.query[:, 0]
         last = layout.query[:, -1].clamp(max=sentences.length - 1)
-        # A block of queries touches at most two blocks of the sentence it begins in, and one of the
-        # sentence it ends in.
+        # A block of queries overlaps at most two blocks of the sentence it begins in, and one of
+        # the sentence it ends in.
         token, is_new = first[None], torch.ones_like(first, dtype=torch.bool)[None]
         chosen = [self._random_tokens(sentences, pattern, token, is_new)]
         if sentences.rows != "whole":
@@ -283,8 +284,8 @@ class BigBirdAttention(SparseAttention):
     def _last_tokens(
         self, sentences: Sentences, place: Int[Tensor, " place"]
     ) -> Int[Tensor, "#batch place count"]:
-        """Positions of the last blocks of the sentence each place stands in; −1 where they are
-        first blocks too."""
+        """Positions of the last blocks of the sentence at each position; −1 where they are first
+        blocks too."""
         start, end = sentences.start[:, place], sentences.end[:, place]
         begin = (_num_blocks(end - start, self.block) - self.num_last).clamp(min=self.num_first)
         token = (start + begin * self.block)[..., None] + torch.arange(
@@ -293,8 +294,8 @@ class BigBirdAttention(SparseAttention):
         return torch.where(token < end[..., None], token, -1)
 
     def _targets(self, sentences: Sentences) -> Int[Tensor, "#batch key_block target"]:
-        """Global queries of the sentences that reach into a block of keys, and all that stand in it
-        or near."""
+        """For a block of keys, the global queries of the sentences that reach into it, and all
+        global queries in it or near it."""
         first = torch.arange(0, sentences.length, self.block, device=sentences.start.device)
         last = (first + self.block - 1).clamp(max=sentences.length - 1)
         num_first, num_last = self.num_first * self.block, self.num_last * self.block
@@ -318,21 +319,21 @@ def _of(table: Int[Tensor, "#batch time"], token: Int[Tensor, "#batch place"]) -
 def _without(
     tokens: Int[Tensor, "#batch block one"], others: Int[Tensor, "#batch block other"]
 ) -> Tensor:
-    """−1 for tokens that are among the others."""
+    """Replace tokens that are among the others by −1."""
     return torch.where((tokens[..., None] == others[..., None, :]).any(-1), -1, tokens)
 
 
 def _draw(number: Tensor, size: Tensor) -> Tensor:
-    """Numbers below `size` that look random and are the same everywhere: the middle of a square. A
-    kernel calculates them for every tile it asks about, so they are three products and no division;
-    none exceeds 31 bits, which is what a GPU's kernel counts in."""
+    """Pseudo-random numbers below `size` that are the same on every machine (middle of a square). A
+    kernel computes them for every tile, so they take three products and no division; none exceeds
+    31 bits, because kernels of a GPU count in 32-bit integers."""
     mixed = ((number & 0xFFFF) * 25173 + 13849) & 0x7FFF
     mixed = (mixed * mixed >> 8) & 0x7FFF
     return (mixed * size.clamp(max=0xFFFF)) >> 15
 
 
 class BigBird(AttentionKind):
-    """Neighbouring blocks, random ones, and global ones at both ends of a sentence. Encoder
+    """Neighbouring blocks, random blocks, and global blocks at both ends of a sentence. Encoder
     only."""
 
     kind: Literal["bigbird"] = "bigbird"
@@ -344,8 +345,8 @@ class BigBird(AttentionKind):
 
     title: ClassVar[Words] = ("BigBird", "BigBird")
     summary: ClassVar[Words] = (
-        "Blocks look at neighbouring blocks, at random ones, and at global ones at both ends.",
-        "块看相邻块、随机块，以及两端的全局块。",
+        "Blocks attend to neighbouring blocks, random blocks, and global blocks at both ends.",
+        "块关注相邻块、随机块，以及两端的全局块。",
     )
     paper: ClassVar[str] = "Zaheer et al. 2020, Big Bird: Transformers for Longer Sequences"
     cost: ClassVar[str] = "4 · n · h · block · (window + global + random blocks) · d"

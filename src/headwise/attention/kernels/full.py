@@ -1,14 +1,14 @@
-"""Attention written out: every query is compared with every key, and takes the weighted mean of the
-values.
+"""Full attention written out: every query is compared with every key and takes the weighted mean of
+the values.
 
     scores  = q kᵀ / √head_dim  (+ bias)
-    weights = softmax(scores over the keys that may be looked at)
+    weights = softmax(scores over the keys that the mask allows)
     output  = weights v
 
-Vaswani et al. 2017, section 3.2.1. This file is the reference: plain, quadratic, correct; every
-other kernel in the folder is compared with it, gradients included. The scaling keeps the scores'
-variance at one, since a dot product of two unit-variance vectors has variance head_dim, and a
-saturated softmax would pass no gradient.
+Vaswani et al. 2017, section 3.2.1. This file is the reference: plain and quadratic. Every other
+kernel in the folder is compared with it, gradients included. The scaling keeps the variance of the
+scores at one: a dot product of two vectors of unit variance has variance head_dim, and a saturated
+softmax would pass no gradient.
 
 Tested against: numbers worked by hand, torch's scaled_dot_product_attention, finite differences.
 """
@@ -49,8 +49,8 @@ def attention_weights(
     mask: Mask,
     bias: Bias | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """How much of each key every query takes; each row sums to one, or to zero if nothing may be
-    seen."""
+    """The weight of each key for every query; each row sums to one, or to zero if the mask hides
+    all keys."""
     scores = leave_half(q) @ leave_half(k).transpose(-2, -1) / math.sqrt(q.shape[-1])
     allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
     if bias is not None:
@@ -58,14 +58,14 @@ def attention_weights(
         scores = scores + bias
         visible = (
             bias != -torch.inf
-        )  # a bias of minus infinity hides a key as a mask does, be it the last one of a row
+        )  # a bias of minus infinity hides a key as a mask does, even the last visible key of a row
         allowed = visible if allowed is None else allowed & visible
     return masked_softmax(scores, allowed).to(q.dtype)
 
 
 @dataclass(frozen=True)
 class FullAttention:
-    """The reference kernel; `dropout_rate` forgets some of the weights while training."""
+    """The reference kernel; `dropout_rate` is the share of weights set to zero while training."""
 
     is_plain: ClassVar[bool] = True
     dropout_rate: float = 0.0
@@ -102,8 +102,8 @@ class FullAttention:
 
 
 class Full(AttentionKind):
-    """Written out, quadratic, the reference: for reading and for comparing with; its three steps
-    can be exchanged."""
+    """Written out, quadratic, the reference: for reading and for comparisons; its score, normalizer
+    and window can be exchanged."""
 
     kind: Literal["full"] = "full"
     score: ScoreSettings = ScaledDotSettings()
@@ -111,12 +111,13 @@ class Full(AttentionKind):
     weights: WeightsSettings = SoftmaxSettings()
     """How scores become weights."""
     window: LocalWindowSettings | None = None
-    """The part of the source a target word looks at (cross-attention only); null: all of it."""
+    """The part of the source that a target token attends to (cross-attention only); null: all of
+    it."""
 
     title: ClassVar[Words] = ("full", "全注意力")
     summary: ClassVar[Words] = (
-        "Every token looks at every token; the reference all others are measured against.",
-        "每个词元看所有词元；其他内核都与它比较。",
+        "Every token attends to every token; the reference for all other kernels.",
+        "每个词元关注所有词元；其他内核都与它比较。",
     )
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need"
     cost: ClassVar[str] = "4 · n² · h · d"
@@ -124,7 +125,7 @@ class Full(AttentionKind):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the three steps are those of the paper."""
+        """Whether score, normalizer and window are those of the paper."""
         return self == Full()
 
     @property

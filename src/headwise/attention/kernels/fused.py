@@ -2,16 +2,17 @@
 
 The softmax is computed block by block with a running maximum and sum (Dao et al. 2022,
 FlashAttention), so memory is linear in the length. torch's `scaled_dot_product_attention` chooses
-the kernel; this file only tells it what the mask is: nothing for no mask, its causal path for a
-plain causal mask, a boolean table otherwise.
+the kernel; this file translates the mask: nothing for no mask, the causal path for a plain causal
+mask, a boolean table otherwise.
 
-A query that may look at nothing would divide zero by zero there. Such rows are opened for the
-product and their output is set to zero, which also makes their gradient zero.
+A query without a visible key would divide zero by zero. Such rows are unmasked for the product and
+their output is set to zero, which also makes their gradient zero.
 
-One case is handed on: training in bf16 on a CPU, where torch's fused backward is slower than plain
-products with the weights stored (attention/stored_weights.py says why). Measured on two cores,
-forward and backward, rows of 128, 8 heads: bf16 fused 59 ms, the fused kernel in fp32 43 ms, stored
-21 ms; from rows of 1,024 on, memory decides and both are as fast.
+In one case another file computes the result: training in bf16 on a CPU, where torch's fused
+backward is slower than plain products with stored weights (attention/stored_weights.py has the
+reason). Measured on two cores, forward and backward, rows of 128, 8 heads: bf16 fused 59 ms, the
+fused kernel in fp32 43 ms, stored 21 ms; from rows of 1,024 on memory traffic dominates and both
+are equally fast.
 
 Tested against: attention/kernels/full.py, outputs and gradients, through the table of laws.
 """
@@ -34,13 +35,13 @@ from headwise.attention.stored_weights import attend_storing_weights
 from headwise.settings.kind import Words
 
 # Stored weights of longer rows would fill memory (tokens × heads × keys × 2 bytes a layer), and are
-# no faster any more.
+# no longer faster.
 MAX_STORED_KEYS = 512
 
 
 @dataclass(frozen=True, eq=False)
 class VisibleTable:
-    """A dense mask prepared once for a stack of layers: rows that see nothing are opened, and
+    """A dense mask prepared once for a stack of layers: rows without a visible key are unmasked and
     marked."""
 
     opened: Bool[Tensor, "#batch #head #query key"]
@@ -102,8 +103,8 @@ class FusedAttention:
         )
         if bias is not None:
             bias = dense_bias(bias, q.shape[-2], k.shape[-2])
-            # Minus infinity is safe, as no row is empty any more; in float16 the lowest finite
-            # number would not hide a large score.
+            # Minus infinity is safe because no row is fully masked any more; in float16 the lowest
+            # finite number would not hide a large score.
             visible = (
                 bias.to(q.dtype)
                 if visible is None
@@ -125,7 +126,7 @@ class FusedAttention:
         return mask if is_prepared else self.prepare(mask, num_queries, num_keys, device)
 
     def stores_weights(self, q: Tensor, k: Tensor) -> bool:
-        """Only for learning: without gradients there is no slow backward, and decoding has one
+        """Only for training: without gradients there is no slow backward, and decoding has one
         query at a time."""
         learns = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
         low = q.device.type == "cpu" and q.dtype == torch.bfloat16
@@ -133,7 +134,7 @@ class FusedAttention:
 
 
 class Fused(AttentionKind):
-    """The same numbers from torch's fused kernel; the one to train with."""
+    """The same numbers from torch's fused kernel; the kernel to train with."""
 
     kind: Literal["fused"] = "fused"
 

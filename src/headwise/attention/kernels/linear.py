@@ -1,20 +1,20 @@
-"""Linear attention: weights that are products of features, so that keys and values are summed up
-before any query is compared with them.
+"""Linear attention: weights are products of features, so that the sum over keys and values is
+formed once and shared by all queries.
 
     out_i = φ(q_i)ᵀ Σ_j φ(k_j) v_jᵀ  /  φ(q_i)ᵀ Σ_j φ(k_j)             φ(x) = elu(x) + 1
 
-Katharopoulos et al. 2020, *Transformers are RNNs*. Three forms of the same numbers: parallel (the
-sums at once), chunked (causal or packed rows: masked_products.py), and recurrent: while decoding,
-all that was read is one head_dim × head_dim matrix and one vector, so a step costs the same after
-ten words and after ten thousand. The vector is the matrix's last column: values are given a
-component of ones, and one product yields numerator and denominator.
+Katharopoulos et al. 2020, *Transformers are RNNs*. There are three forms of the same numbers:
+parallel (all sums at once), chunked (causal or packed rows: masked_products.py), and recurrent.
+While decoding, everything read so far is one head_dim × head_dim matrix and one vector, so a step
+costs the same after ten tokens and after ten thousand. The vector is stored as the last column of
+the matrix: values get a component of ones, and one product yields numerator and denominator.
 
 Cost per head, n tokens, d = head_dim, C = 128: 4 n d² operations (parallel), n (4 d² + 4 C d)
-(causal), 8 n d² more if packed and not causal; full attention takes 4 n² d. From n ≈ d + C on it is
-the cheaper one in operations; at 65,536 tokens by a factor of 340 (causal, d = 64), so that reading
-q, k, v and writing the output, 4 n d numbers, is what remains.
+(causal), 8 n d² more if packed and not causal; full attention takes 4 n² d. From n ≈ d + C on,
+linear attention takes fewer operations; at 65,536 tokens fewer by a factor of 340 (causal, d = 64),
+so that reading q, k, v and writing the output, 4 n d numbers, dominates.
 
-There are no separate weights to drop: dropout drops a value for all queries.
+There are no separate weights to drop: dropout removes a value for all queries.
 
 Tested against: its own quadratic form, outputs and gradients; step by step = whole sequence.
 """
@@ -41,13 +41,13 @@ from headwise.attention.shapes import check_shapes, empty_output, empty_weights,
 from headwise.settings.kind import Words
 
 WIDTH_MULTIPLE = 8
-"""Product units want sizes that are multiples of 8; the column of ones is filled up with zeros."""
+"""Matrix units need sizes that are multiples of 8; the column of ones is padded with zeros."""
 
 
 class FeatureAttention(ABC):
-    """Attention whose weights are products of features; those who inherit say which features."""
+    """Attention whose weights are products of features; a subclass defines the features."""
 
-    """There are no scores to add to."""
+    """There are no scores to which a bias could be added."""
     kind: ClassVar[str]
     dropout_rate: float
     chunk: int
@@ -149,8 +149,8 @@ class LinearAttention(FeatureAttention):
 
 
 class SumCache:
-    """What linear attention remembers: Σ φ(k) [v, 1]ᵀ for each row and head, in fp32 (fp64 for
-    fp64), whatever the length."""
+    """The state of linear attention: Σ φ(k) [v, 1]ᵀ for each row and head, in fp32 (fp64 for fp64),
+    of constant size."""
 
     def __init__(
         self, num_rows: int, num_heads: int, num_features: int, value_dim: int, *, like: Tensor
@@ -166,7 +166,7 @@ class SumCache:
         k: Float[Tensor, "row head 1 features"],
         v: Float[Tensor, "row head 1 value_dim"],
     ) -> Float[Tensor, "row head 1 value_dim"]:
-        """Remember one position and look at all remembered, itself included."""
+        """Add one position to the state and attend to all positions in it, the new one included."""
         self.sums = self.sums + k.transpose(-2, -1) @ with_ones(v).to(self.sums.dtype)
         self.length += 1
         return divide(q @ self.sums, v)
@@ -210,7 +210,8 @@ def with_ones(
 def divide(
     sums: Float[Tensor, "batch head query width"], v: Float[Tensor, "batch head key value_dim"]
 ) -> Float[Tensor, "batch head query value_dim"]:
-    """Numerator by denominator, in the type of v; zeros for a query that saw nothing."""
+    """Numerator divided by denominator, in the dtype of v; zeros for a query without a visible
+    key."""
     width = v.shape[-1]
     total = sums[..., width : width + 1]
     return (sums[..., :width] / total.masked_fill(total == 0, 1.0)).to(v.dtype)
@@ -221,8 +222,8 @@ def implied_weights(
     k: Float[Tensor, "batch head key features"],
     lined: OrderedMask,
 ) -> Float[Tensor, "batch head query key"]:
-    """The table nobody needs but those who look: products of features, each row divided by its
-    sum."""
+    """The table of weights, which only inspection needs: products of features, each row divided by
+    its sum."""
     products = q @ k.transpose(-2, -1)
     products = products.masked_fill(~lined.dense(q.shape[2], k.shape[2], q.device), 0.0)
     total = products.sum(-1, keepdim=True)
@@ -230,8 +231,8 @@ def implied_weights(
 
 
 class Linear(AttentionKind):
-    """Products of features instead of a softmax: linear time, and a decoder that remembers one
-    matrix."""
+    """Products of features instead of a softmax: linear time, and a decoder state of constant
+    size."""
 
     kind: Literal["linear"] = "linear"
 

@@ -1,27 +1,27 @@
-"""Linformer: a sentence of any length is summed up in `rank` keys and values, which are looked at
-instead of its tokens.
+"""Linformer: the keys and values of a sentence of any length are projected to `rank` keys and
+values, and queries attend to these instead of the tokens.
 
     k' = Eᵀ k,  v' = Fᵀ v            E, F: [max_length, rank], learned; the t-th token of a
     output = softmax(q k'ᵀ / √head_dim) v'            sentence uses row t
 
-Wang et al. 2020. A mixture of tokens is no token, so it can neither be causal (a sum would hold
-later words) nor take a bias, and sentences longer than `max_length` have no rows. Padding is left
-out of the sums; a column to which no token of the sentence contributes is hidden, so that rank =
-length with the identity is full attention.
+Wang et al. 2020. A projected key mixes all tokens of the sentence, so the kernel can neither be
+causal (the sum would contain later tokens) nor take a bias, and sentences longer than `max_length`
+have no rows. Padding is left out of the sums. A column to which no token of the sentence
+contributes is masked, so that rank = length with the identity is full attention.
 
 Sharing: `heads` (E and F for all heads of a layer), `keys_values` (E = F), `layers` (E = F, one for
 all layers of a stack).
 
 Packed rows need sums per sentence. With e_t the row of E that token t uses, both products are sums
-of linear.py's kind and take its machinery (masked_products.py), with no limit on the sentences in a
-row:
+of the kind that linear attention needs and are computed by the same code (masked_products.py), for
+any number of sentences in a row:
 
     scores_i = Σ_j [same sentence] (q_i · k_j) e_j
     output_i = Σ_j [same sentence] (weights_i · f_j) v_j
 
 Cost per head, n tokens, d = head_dim, r = rank: 8 n r d operations in a padded batch of one
 sentence per row without a mask; about twice that and 4 n C (d + r) for packed rows; full attention
-takes 4 n² d. The table of weights, n r, is the largest thing stored.
+takes 4 n² d. The table of weights, n r, is the largest intermediate result.
 
 Tested against: linformer (the package) with copied weights; the identity at full rank.
 """
@@ -140,8 +140,8 @@ class LinformerAttention(nn.Module):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        """What each token's value is multiplied with in the end; summaries may subtract, so it may
-        be negative."""
+        """The factor of each token's value in the output; projections may subtract, so it may be
+        negative."""
         refuse_bias(bias, kind="linformer")
         if is_empty(q, k):
             return empty_weights(q, k)
@@ -158,8 +158,8 @@ class LinformerAttention(nn.Module):
         summary = self._rows(self.key_summary, number, q)
         scaled = (widen(q) / math.sqrt(q.shape[-1])).to(dtype)
         scores = masked_products(scaled, k.to(dtype), summary, lined, chunk=self.chunk)
-        # Which columns anybody contributes to: the same sum of sizes instead of keys, one feature
-        # wide, for one head.
+        # Which columns any token contributes to: the same sum over |E| in place of keys, with one
+        # feature and for one head.
         of_queries, of_keys = (
             torch.ones(q.shape[0], 1, x.shape[2], 1, dtype=dtype, device=q.device) for x in (q, k)
         )
@@ -173,8 +173,8 @@ class LinformerAttention(nn.Module):
         return table[number].to(product_dtype(like))[:, None]
 
     def _numbers(self, lined: OrderedMask, k: Tensor) -> Int[Tensor, "#batch key"]:
-        """Which token of its sentence each key is. How long the sentences of a row are, only the
-        device knows: the row is what counts."""
+        """Index of each key in its sentence. The lengths of sentences are known on the device only,
+        so the length of the row is checked."""
         num_keys = k.shape[2]
         if num_keys > self.max_length:
             raise UsageError(
@@ -194,8 +194,8 @@ class LinformerAttention(nn.Module):
                 else (time - find_first(lined.visible)[:, None]).clamp(min=0)
             )
         line = lined.line
-        # On the line a sentence is one stretch: the number of keys before, less that before the
-        # stretch began.
+        # In sorted order a sentence is contiguous: the number of keys before, less the number
+        # before the sentence began.
         is_key = put_in_order(
             line, None, torch.ones(*line.run.shape[:1], 1, num_keys, 1, device=k.device)
         )[:, 0, :, 0]
@@ -206,22 +206,20 @@ class LinformerAttention(nn.Module):
 
 
 class Linformer(AttentionKind):
-    """A sentence summed up in `rank` learned mixtures of its tokens; not for words that are written
-    one by one."""
+    """A sentence is projected to `rank` learned mixtures of its tokens; not for a decoder."""
 
     kind: Literal["linformer"] = "linformer"
     rank: int = Field(default=64, ge=1, le=65536)
-    """Keys and values that are left of a sentence; where it is not given, no more than
-    `max_length`."""
+    """Number of projected keys and values of a sentence; if not given, at most `max_length`."""
     max_length: int = Field(default=512, ge=1, le=1 << 20)
     """Longer rows are refused."""
     sharing: Sharing = "heads"
-    """One pair of mixtures for all heads of a layer; one for keys and values; one for all
+    """One pair of projections for all heads of a layer; one for keys and values; one for all
     layers."""
 
     title: ClassVar[Words] = ("Linformer (low rank)", "Linformer（低秩）")
     summary: ClassVar[Words] = (
-        "The sentence is summed up in a few learned mixtures; weights may be negative, the rank is "
+        "The sentence is projected to a few learned mixtures; weights may be negative, the rank is "
         "the "
         "number of mixtures.",
         "把句子概括为少数学得的混合；权重可为负，秩即混合的个数。",
@@ -235,7 +233,7 @@ class Linformer(AttentionKind):
     @model_validator(mode="before")
     @classmethod
     def _follow_the_length(cls, data: Any) -> Any:
-        """Where only a short max_length is given, the rank is no larger than it."""
+        """If only a short max_length is given, the rank is reduced to it."""
         length = data.get("max_length") if isinstance(data, Mapping) else None
         default = cls.model_fields["rank"].default
         if type(length) is not int or not 1 <= length < default or "rank" in data:
@@ -281,8 +279,8 @@ class Linformer(AttentionKind):
         if role != "decoder":
             return None
         return (
-            "a mixture of all words would show a word the ones after it",
-            "全句的混合会让一个词看到其后的词",
+            "a mixture of all tokens contains later tokens",
+            "全句的混合包含后面的词元",
         )
 
     def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:

@@ -1,18 +1,19 @@
-"""Longformer: a window for every token, and a few global tokens that see all and are seen by all.
+"""Longformer: every token attends to a window around it, and a few global tokens attend to all
+tokens and are attended to by all.
 
     a local query i:    one softmax over { j : |i − j| ≤ window/2 } ∪ { global tokens },
                         with W_q, W_k, W_v
-    a global query g:   softmax over all j of its sentence, with W_q', W_k', W_v' of its own
+    a global query g:   softmax over all j of its sentence, with its own W_q', W_k', W_v'
 
 Beltagy et al. 2020, section 3. Global tokens carry information between positions that no window
-joins. Which tokens they are depends on the task (the paper's classifier uses the first one), here
-the first `num_global` of every sentence, packed or not. `window` is the two-sided size of the
-paper. With dilation d a local query looks at every d-th token, d times as far; the paper does so
-only in its language models, which have no global tokens, and so does this file.
+connects. Which tokens are global depends on the task (the paper's classifier uses the first one);
+here they are the first `num_global` of every sentence, packed or not. `window` is the two-sided
+size of the paper. With dilation d a local query attends to every d-th token, d times as far; the
+paper does so only in its language models, which have no global tokens, and so does this file.
 
-Cost for n tokens: n · (window + 2 · num_global) pairs. In a decoder, where nobody may see
-everything, there are no global tokens either; a query then looks back only, and of what was written
-the last window/2 · d tokens are remembered.
+Cost for n tokens: n · (window + 2 · num_global) pairs. A decoder has no global tokens, because no
+token may attend to later ones; a query then attends to earlier tokens only, and the cache holds the
+last window/2 · d tokens.
 
 Tested against: transformers' LongformerSelfAttention with copied weights; attention/kernels/full.py
 under the same pattern.
@@ -60,10 +61,10 @@ from headwise.settings.kind import Words
 
 @dataclass(frozen=True, eq=False)
 class LongformerPattern:
-    """Near, or global on either side."""
+    """True if the distance is at most half a window, or if query or key is global."""
 
     is_global: Bool[Tensor, "batch time"] | None
-    """Of packed rows. None: a row is one sentence, and no table is asked for each token."""
+    """Of packed rows. None: a row is one sentence, and no table is read for each token."""
     start: Int[Tensor, " batch"] | None
     """Where the sentence of a padded row begins."""
     num_global: int
@@ -97,16 +98,16 @@ class LongformerPattern:
 
 @dataclass(frozen=True)
 class LongformerAttention(SparseAttention):
-    """The kernel; with `attend` the global queries have queries, keys and values of their own."""
+    """The kernel; with `attend` the global queries use their own queries, keys and values."""
 
     kind: ClassVar[str] = "longformer"
     window: int
-    """Two-sided: window // 2 keys back and as many ahead."""
+    """Two-sided: window // 2 keys before and as many after."""
     num_global: int = 1
     dilation: int = 1
     dropout_rate: float = 0.0
     block: int | None = None
-    """Queries that fetch their keys together; None: about half a window."""
+    """Number of queries in a block, which fetch their keys together; None: about half a window."""
     form: Form = "auto"
 
     def __post_init__(self) -> None:
@@ -135,15 +136,15 @@ class LongformerAttention(SparseAttention):
         only_self_attention(self.kind, num_queries, num_keys)
         if (offset := mask.causal_offset) not in (None, 0):
             raise MaskError(
-                f"attention.kind=longformer was given a causal mask whose queries stand {offset} "
-                "places from their keys, but it is for one sequence, "
-                "in which both stand at the same place; use causal() without an offset, or "
+                f"attention.kind=longformer was given a causal mask whose queries are {offset} "
+                "positions from their keys, but it is for one sequence, "
+                "in which both are at the same position; use causal() without an offset, or "
                 "attention.kind=window or fused",
                 f"attention.kind=longformer 收到的因果掩码中查询与键相差 {offset} 个位置，"
                 "而它只用于同一序列，两者位置相同；"
                 "请用不带偏移的 causal()，或 attention.kind=window 或 fused",
             )
-        # What lies outside the row would be laid out and hidden again.
+        # Blocks outside the row would be computed and then masked.
         longest = max(1, num_keys)
         if self.num_global > longest or self.dilation > longest:
             fitting = replace(
@@ -155,7 +156,7 @@ class LongformerAttention(SparseAttention):
         time = torch.arange(num_keys, device=device)
         is_global = sentences.is_inside & (time - sentences.start < self.num_global)
         block = self.block or fitting_block(2 * reach // self.dilation)
-        # A sentence that begins in a block has its global tokens in the block or just after it.
+        # A sentence that begins in a block has its global tokens in the block or directly after it.
         right = 0 if offset is not None else max(reach, self.num_global - 1)
         layout = Layout(num_queries, num_keys, block, reach, right, device, step=self.dilation)
         table = is_global if sentences.rows == "packed" else None
@@ -195,8 +196,8 @@ class LongformerAttention(SparseAttention):
         )
 
     def _targets(self, sentences: Sentences, block: int) -> Int[Tensor, "#batch key_block target"]:
-        """The global tokens of the sentence that reaches into a block from before, and all that
-        stand in or just after it."""
+        """For a block, the global tokens of the sentence that reaches into it from before, and all
+        global tokens in it or directly after it."""
         first = torch.arange(0, sentences.length, block, device=sentences.start.device)
         before = first_tokens(sentences, first, self.num_global)
         inside = first[:, None] + torch.arange(block + self.num_global - 1, device=first.device)
@@ -209,15 +210,15 @@ class LongformerAttention(SparseAttention):
 def first_tokens(
     sentences: Sentences, place: Int[Tensor, " place"], count: int
 ) -> Int[Tensor, "#batch place count"]:
-    """Positions of the first tokens of the sentence each place stands in; −1 beyond its end."""
+    """Positions of the first tokens of the sentence at each position; −1 beyond its end."""
     place = place.clamp(max=sentences.length - 1)
     token = sentences.start[:, place, None] + torch.arange(count, device=place.device)
     return torch.where(token < sentences.end[:, place, None], token, -1)
 
 
 class LongformerMultiHead(MultiHeadAttention):
-    """Multi-head attention with a second set of projections for the queries that look everywhere,
-    and for what they look at."""
+    """Multi-head attention with a second set of projections: for global queries, and for the keys
+    and values that they attend to."""
 
     kernel: LongformerAttention
 
@@ -235,7 +236,7 @@ class LongformerMultiHead(MultiHeadAttention):
         self.global_key_value = nn.Linear(dim, 2 * dim, bias=bias)
 
     def initial_weights(self) -> InitialWeights:
-        """The second set of projections starts as a copy of the first, as the paper has it."""
+        """The second set of projections starts as a copy of the first, as in the paper."""
         yield from super().initial_weights()
         for own, other, rule in (
             (self.global_query, self.query, xavier(gain=PROJECTION_GAIN)),
@@ -303,20 +304,20 @@ class LongformerMultiHead(MultiHeadAttention):
 
 
 class Longformer(AttentionKind):
-    """A window, and global tokens at the head of every sentence that see and are seen by all; in a
-    decoder without them."""
+    """A window, and global tokens at the beginning of every sentence, which attend to all and are
+    attended to by all; a decoder has no global tokens."""
 
     kind: Literal["longformer"] = "longformer"
     width: int = Field(512, ge=2, le=1 << 30, multiple_of=2)
-    """Two-sided: half of it before one's own token, half after."""
+    """Two-sided: half of it before the token, half after."""
     num_global: int = Field(1, ge=0, le=1 << 30)
     dilation: int = Field(1, ge=1, le=1 << 30)
-    """Look at every second, third, … token instead of every one, that many times as far."""
+    """Attend to every second, third, … token instead of every one, that many times as far."""
 
     title: ClassVar[Words] = ("Longformer", "Longformer")
     summary: ClassVar[Words] = (
-        "A window, and global tokens at the beginning that see and are seen by all.",
-        "窗口，外加开头的全局词元：它们看所有，也被所有看。",
+        "A window, and global tokens at the beginning, to and from which all tokens attend.",
+        "窗口，外加开头的全局词元：它们关注所有词元，也被所有词元关注。",
     )
     paper: ClassVar[str] = "Beltagy et al. 2020, Longformer: The Long-Document Transformer"
     cost: ClassVar[str] = "4 · n · h · (width + block + 2 · num_global) · d"

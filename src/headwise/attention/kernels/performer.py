@@ -1,55 +1,57 @@
-"""Performer: the softmax itself by random features, without ever comparing a query with a key.
+"""Performer: estimates softmax attention with random features, without comparing a query with a
+key.
 
     exp(q · k) = E_w [ exp(w · q − |q|²/2) exp(w · k − |k|²/2) ],  w ~ N(0, I);
                  q and k scaled by head_dim^(-1/4)
     φ(x)       = exp(W x − |x|²/2),  W of `num_features` rows; then as linear attention (linear.py)
 
 Choromanski et al. 2021, FAVOR+. Positive features never make a weight negative, as sines and
-cosines do where weights are small. Rows of W are orthogonal in blocks of head_dim, each as long as
-a Gaussian vector would be (chi), which lowers the variance.
+cosines do where weights are small. Rows of W are orthogonal in blocks of head_dim, and their
+lengths are distributed as those of Gaussian vectors (chi), which lowers the variance.
 
-What the numbers need:
-- A query's largest exponent is taken off all its features: it cancels in the quotient, and nothing
-  overflows.
-- A key's must not be: per key it would not cancel (the estimate is then biased and does not
-  converge). The published form takes off the largest over all keys of the row, and adds 10⁻⁴ to
-  what is left, by which a later word or a neighbour in the row would change the result. Here a
-  key's features, whose mean is one, are taken as they are (exponents end at 60), and no key knows
-  another.
-- EPSILON is added to all features: it keeps sums from vanishing and drowns some outliers of exp.
-  Relative squared error of short random inputs (head_dim 32, 128 keys, scale 0.7) for 16, 64, 256,
-  1,024 features: without it 1.96, 1.06, 0.64, 0.31; with it 1.86, 0.93, 0.48, 0.19.
+Numerical stability:
+- The largest exponent of a query is subtracted from all its features: it cancels in the quotient,
+  and nothing overflows.
+- Subtracting the largest exponent of each key would not cancel: the estimate would be biased and
+  would not converge. The published form subtracts the largest exponent over all keys of the row and
+  adds 10⁻⁴, so that a later token or another sentence of the row changes the result. Here the
+  features of a key, whose mean is one, are not shifted (exponents are clipped at 60), and they do
+  not depend on other keys.
+- EPSILON is added to all features: it keeps sums above zero and reduces the effect of some outliers
+  of exp. Relative squared error of short random inputs (head_dim 32, 128 keys, scale 0.7) for 16,
+  64, 256, 1,024 features: without it 1.96, 1.06, 0.64, 0.31; with it 1.86, 0.93, 0.48, 0.19.
 
-How far that carries (`estimate: unbiased`). The variance of one independent row relative to exp(q ·
-k)² is exp(|q + k|²) − 1: for normal inputs of scale s it is exp(2 s² √d), so that d = 64 and s = 1
-would need e¹⁶, nine million features. Below that a query and its neighbour in the feature space
-find each other by chance: few keys take all the weight, and the longer the row, the worse (relative
-error 4.0 at 2,048 keys, where the plain mean of the values has 0.8). It is unbiased before EPSILON
-and the quotient. Features that are best among all Gaussian ones (Likhosherstov et al. 2022) need
-e¹¹·⁶ there, and measured no better.
+Limits of `estimate: unbiased`. The variance of one independent row of W relative to exp(q · k)² is
+exp(|q + k|²) − 1: for normal inputs of scale s it is exp(2 s² √d), so that d = 64 and s = 1 would
+need e¹⁶, nine million features. With fewer features, few keys get all the weight by chance, and the
+error grows with the length of the row (relative error 4.0 at 2,048 keys, where the plain mean of
+the values has 0.8). The estimate is unbiased before EPSILON and the quotient. The best Gaussian
+features (Likhosherstov et al. 2022) need e¹¹·⁶ there, and measured no better.
 
-`estimate: bounded` gives that up for an error below that of the mean (R² is `squared_radius`):
+`estimate: bounded` accepts a bias for an error below that of the plain mean (R² is
+`squared_radius`):
 
     φ(x) = softmax(W x'),   x' = x / √(1 + |x|²/R²),   R² = (2 m / d)^⅓
 
-Vectors are drawn into the ball in which m features can tell them apart, which makes weights more
-equal than the softmax has them (its bias; R grows with m). The sum of exp(W x') estimates
-exp(|x'|²/2), so dividing by it takes off the length, as above, and the common part of the error
-with it. Nothing can overflow, and a token still knows no other.
+Vectors are shortened into the ball in which m features can distinguish them. This makes the weights
+more uniform than those of the softmax (the bias; R grows with m). The sum of exp(W x') estimates
+exp(|x'|²/2), so dividing by it removes the length, as above, and the common part of the error with
+it. Nothing can overflow, and the features of a token still depend on that token only.
 
-W is drawn anew every `redraw_every` updates while training if one wishes (0: never). The training
-loop calls `before_step`, which fills a buffer outside of any graph from (key, number of the draw):
-a resumed run draws the same. Outside training a first W serves for ever; it is stored with the
-weights. A model that has had few draws has learnt their errors and loses more by another W than by
-the estimate itself (docs/experiments/attention-kernels.md), so it is never, or every few updates.
+W is drawn again every `redraw_every` updates while training (0: never). The training loop calls
+`before_step`, which fills a buffer outside of any graph from (key, number of the draw), so that a
+resumed run draws the same. Outside training the first W is used; it is stored with the weights. A
+model that was trained with few draws has fitted their errors and loses more by another W than by
+the estimate itself (docs/experiments/attention-kernels.md); so either never redraw, or redraw every
+few updates.
 
-Cost per head, n tokens, m features, d = head_dim, C = 128: 8 n m d operations (4 n m d of them the
-features), causal n (8 m d + 2 C (m + d)); bytes: n (2 m) features written and read. With m = 4 d
-full attention is overtaken in operations at n ≈ 8 d … 10 d.
+Cost per head, n tokens, m features, d = head_dim, C = 128: 8 n m d operations (4 n m d of them for
+the features), causal n (8 m d + 2 C (m + d)); memory traffic: n (2 m) features written and read.
+With m = 4 d it takes fewer operations than full attention from n ≈ 8 d … 10 d on.
 
-Tested against: performer-pytorch with copied features; the squared error falls 1.8 × and more with
-4 × the features; orthogonal features are the better ones; bounded is nearer than the mean of the
-values at every scale in rows of 2,048.
+Tested against: performer-pytorch with copied features; the squared error falls by 1.8 × and more
+with 4 × the features; orthogonal features have the smaller error; bounded is nearer than the mean
+of the values at every scale in rows of 2,048.
 """
 
 from typing import ClassVar, Literal
@@ -72,11 +74,11 @@ from headwise.settings.kind import Words
 Estimate = Literal["unbiased", "bounded"]
 
 MOST = 60.0
-"""Where a key's exponents end: exp(60) times a million values does not overflow in fp32."""
+"""Upper bound of a key's exponents: exp(60) times a million values does not overflow in fp32."""
 EPSILON = 5e-3
 FARTHEST = 1e9
-"""Where q and k end: the square of more would overflow, and so far out all features but one are
-gone anyway."""
+"""Upper bound of |q| and |k|: larger squares would overflow, and all features but one would be
+zero."""
 
 
 def draw_features(
@@ -114,16 +116,16 @@ def key_features(
 def bounded_features(
     x: Float[Tensor, "batch head time head_dim"], rows: Float[Tensor, "num_features head_dim"]
 ) -> Float[Tensor, "batch head time num_features"]:
-    """Of a query or a key, their sum is one."""
+    """The features of a query or a key sum to one."""
     x = _scale(x)
     x = x * (1 + x.square().sum(-1, keepdim=True) / squared_radius(*rows.shape)).rsqrt()
     return (x @ rows.to(x.dtype).mT).softmax(-1)
 
 
 def squared_radius(num_features: int, head_dim: int) -> float:
-    """What |x|² stays below: the best of nine sizes and five scales of random inputs, within a few
-    hundredths (docs/experiments/attention-kernels.md). It grows with the features, so that in the
-    end it is the softmax that is estimated."""
+    """Upper bound of |x|²: the best of nine sizes and five scales of random inputs, within a few
+    hundredths (docs/experiments/attention-kernels.md). It grows with the number of features, so
+    that the estimate converges to the softmax."""
     return (2 * num_features / head_dim) ** (1 / 3)
 
 
@@ -137,8 +139,8 @@ def _exponents(x: Tensor, rows: Tensor) -> Tensor:
 
 
 class PerformerAttention(nn.Module, FeatureAttention):
-    """`rows` is W for use, and for learning if nothing is redrawn; `drawn` is W of the present
-    update."""
+    """`rows` is W for inference, and for training if nothing is redrawn; `drawn` is W of the
+    present update."""
 
     kind: ClassVar[str] = "performer"
     rows: Tensor
@@ -176,8 +178,8 @@ class PerformerAttention(nn.Module, FeatureAttention):
         return self.rows.shape[1]
 
     def before_step(self, step: int, *, key: str) -> None:
-        """Called before update number `step` (from 1): W of this update, a function of the step and
-        the key alone."""
+        """Called before update number `step` (from 1): sets W of this update, a function of the
+        step and the key only."""
         if self.redraw_every == 0:
             return
         draw = (key, (step - 1) // self.redraw_every)
@@ -210,17 +212,18 @@ class PerformerAttention(nn.Module, FeatureAttention):
 
 
 class Performer(AttentionKind):
-    """The softmax estimated by random features: linear time, as a decoder too."""
+    """The softmax estimated by random features: linear time, also in a decoder."""
 
     kind: Literal["performer"] = "performer"
     num_features: int = Field(default=256, ge=1, le=65536)
-    """More are closer to the softmax, with the square root where queries and keys are short."""
+    """More features give a smaller error, by the square root of their number where queries and keys
+    are short."""
     estimate: Estimate = "unbiased"
     """`unbiased`, the published one, is right in the mean over draws and far off where queries and
-    keys are long; `bounded` shortens them to what the features resolve."""
+    keys are long; `bounded` shortens them to what the features can distinguish."""
     redraw_every: int = Field(default=0, ge=0, le=1 << 30)
-    """Updates after which other features are drawn while training; 0 keeps the first, which is the
-    one that serves afterwards."""
+    """Number of updates after which new features are drawn while training; 0 keeps the first ones,
+    which are also used after training."""
 
     title: ClassVar[Words] = ("Performer", "Performer")
     summary: ClassVar[Words] = (

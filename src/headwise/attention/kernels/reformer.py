@@ -1,5 +1,5 @@
-"""Reformer: queries look only at keys in the same bucket of a locality-sensitive hash, which sends
-similar vectors to the same bucket.
+"""Reformer: a query attends only to keys in the same bucket of a locality-sensitive hash, which
+sends similar vectors to the same bucket.
 
     bucket(x) = arg max [x R; −x R]         R: fixed random directions; each of the `num_rounds`
                                             hashes has its own
@@ -7,23 +7,23 @@ similar vectors to the same bucket.
     output_i  = softmax of q_i · k_j / √head_dim over the keys that share a bucket with i in any
                 round, and over i itself only if there is no other
 
-Kitaev et al. 2020. Tokens are sorted by (sentence, bucket, place in the sentence); in this order
-each looks at `window` tokens to either side of its own bucket (causally: before it). The published
-form cuts the order into chunks and looks at the own and the previous one; where the cuts fall
-depends on later words and on neighbours in the row, so that it is neither causal nor the same
-packed and alone. A window that goes along with the token has no cuts: how many of a bucket stand
-between two of its tokens is settled by those between them.
+Kitaev et al. 2020. Tokens are sorted by (sentence, bucket, position in the sentence); in this order
+each token attends to `window` tokens on either side inside its bucket (causal: before it). The
+published form cuts the sorted order into chunks and attends to the token's own chunk and the
+previous one. Where these chunks begin depends on later tokens and on other sentences of the row, so
+the result is neither causal nor the same packed and alone. A window around each token does not
+depend on them: the distance of two tokens in a bucket is given by the tokens between them.
 
-Rounds are joined exactly: each gives a sum of exponentials and of values times exponentials, with
-its largest score taken off, and a key met in c rounds counts 1 / c in each, which makes the whole
-one softmax over all keys met. sparse/lsh_buckets.py finds these keys. More buckets than tokens are
-no error: tokens are then often alone in theirs, and look at themselves. A token that others may not
-see is padding and asks nothing.
+Rounds are combined exactly: each yields a sum of exponentials and of values times exponentials,
+shifted by its largest score, and a key found in c rounds counts 1 / c in each, so the whole is one
+softmax over all keys found. sparse/lsh_buckets.py finds these keys. There may be more buckets than
+tokens: tokens are then often alone in their bucket and attend to themselves. Padding has no
+queries.
 
 Cost per head, n tokens, r rounds, w = window: 12 n r w d operations (causal 8), n r (8 d + 15 w)
-numbers on the way; sorting n log n. Full attention takes 4 n² d.
+intermediate numbers; sorting n log n. Full attention takes 4 n² d.
 
-Tested against: the paper's equations position by position; reformer-pytorch where its cuts fall
+Tested against: the paper's equations position by position; reformer-pytorch where its chunks begin
 between buckets; transformers' hash; with one bucket, full attention of shared queries and keys.
 """
 
@@ -61,22 +61,24 @@ from headwise.randomness import torch_generator
 from headwise.settings.kind import Words
 
 ALONE = -1e5
-"""A token's score with itself: nothing beside any other score, everything if there is none."""
+"""The score of a token with itself: negligible beside any other score, decisive if there is
+none."""
 LEAST = -80.0
-"""Below the largest score all are alike: e⁻⁸⁰ is nothing beside 1, and still a normal number in
-fp32."""
+"""Scores further below the largest one are clipped: e⁻⁸⁰ is negligible beside 1, and still a normal
+number in fp32."""
 EXACT_ROWS = 512
-"""Queries whose scores with all keys are formed at once, in exact attention."""
+"""Number of queries whose scores with all keys are formed at once, in exact attention."""
 MAX_ROUNDS = 1024
-"""Nobody asks for so many."""
+"""An upper bound that no recipe needs."""
 
 
 class ReformerAttention(nn.Module):
-    """For self-attention; `k` must be `q` (it is given once more so that it is a kernel like the
-    others)."""
+    """For self-attention; `k` must be `q` (it is an argument so that the signature is that of a
+    kernel)."""
 
     keys_are_queries = True
-    """Queries and keys must stay one: what marks them differently would be hashed differently."""
+    """Queries and keys must stay the same vectors: positions that mark them differently would
+    change their hashes."""
     rotations: Tensor
 
     def __init__(
@@ -130,8 +132,8 @@ class ReformerAttention(nn.Module):
         return self._attend(q, k, v, lined, self.dropout_rate if training else 0.0)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, lined: OrderedMask, rate: float) -> Tensor:
-        """All rounds at once, an axis beside the heads: a compiler sees one round, however many
-        there are."""
+        """All rounds at once, along an axis beside the heads: the compiled graph does not depend on
+        the number of rounds."""
         with torch.autocast(q.device.type, enabled=False):
             met = find_neighbours(
                 self._runs(q, lined), window=self.window, is_causal=lined.offset is not None
@@ -141,20 +143,20 @@ class ReformerAttention(nn.Module):
             keys, values = (met.with_neighbours(x) for x in seen)
             (here, others), itself = met.compare(own.dtype), met.itself(own)
             # Sums and products instead of masked_fill, which takes ten times as long on a CPU; in
-            # place, since each is as large as all scores.
+            # place, because each intermediate result is as large as all scores.
             hidden = torch.finfo(own.dtype).max / 4
             scores = (
                 (own @ keys.mT).mul_(1 - itself).add_(ALONE * itself).add_(here - 1, alpha=hidden)
             )
             largest = scores.detach().amax(-1, keepdim=True)
-            # exp is thirty times as slow where its result is too small for a float; a key met in
+            # exp is thirty times as slow where its result is a denormal number; a key found in
             # several rounds counts once.
             parts = F.threshold(scores.sub_(largest), LEAST, LEAST).exp_() * here.div_(1 + others)
             kept = F.dropout(parts, rate) if rate > 0 else parts
             found, total = met.unsort(kept @ values), met.unsort(parts.sum(-1, keepdim=True))
             scale = met.unsort(largest)
             scale = (scale - scale.amax(2, keepdim=True)).exp()
-            # Whoever met anybody has at least one part of 1 / MAX_ROUNDS.
+            # A query that found any key has at least one part of 1 / MAX_ROUNDS.
             total = (scale * total).sum(2).clamp(min=0.5 / MAX_ROUNDS)
             return ((scale * found).sum(2) / total).to(v.dtype)
 
@@ -175,7 +177,7 @@ class ReformerAttention(nn.Module):
         return everyone if lined.visible is None else everyone & lined.visible
 
     def _runs(self, q: Tensor, lined: OrderedMask) -> Int[Tensor, "batch head round time"]:
-        """Sentence and bucket as one number; padding stands behind all others."""
+        """Sentence and bucket as one number; padding comes after all others."""
         buckets = self._buckets(q)
         if lined.line is not None:
             buckets = buckets + lined.line.sentence(q.shape[2])[:, None, None] * self.num_buckets
@@ -188,7 +190,7 @@ class ReformerAttention(nn.Module):
         *,
         is_causal: bool,
     ) -> Float[Tensor, "batch head time value_dim"]:
-        """What the hashes approximate."""
+        """The attention that the hashes approximate."""
         return attend_among_queries(q, v, is_causal=is_causal)
 
     def weights(
@@ -199,7 +201,7 @@ class ReformerAttention(nn.Module):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head time time"]:
-        """The softmax over all keys met in any round, as a table."""
+        """The softmax over all keys found in any round, as a table."""
         if is_empty(q, k):
             return empty_weights(q, k)
         lined = self._read(q, k, mask, bias)
@@ -257,8 +259,8 @@ class ReformerAttention(nn.Module):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "row head 1 head_dim"]:
-        """The keys so far are hashed again: they are few beside the products of a layer, and a
-        bucket is never stored wrong."""
+        """All keys so far are hashed again: this is cheap beside the products of a layer, and no
+        stored bucket can become stale."""
         refuse_bias(bias, kind="reformer")
         assert isinstance(cache, KeyValueCache)
         keys, values = cache.append(k, v)
@@ -275,8 +277,8 @@ def _scores_to_weights(q: Tensor, k: Tensor, met: Tensor, itself: Tensor) -> Ten
 
 
 def _unit_keys(k: Tensor) -> Tensor:
-    """Of length one; in float16 a length could be infinite, and the least one that is divided by
-    would be zero."""
+    """Scaled to unit length; in float16 a length could overflow, and the smallest divisor would be
+    zero."""
     return F.normalize(widen(k), dim=-1)
 
 
@@ -286,8 +288,8 @@ def attend_among_queries(
     *,
     is_causal: bool,
 ) -> Float[Tensor, "batch head time value_dim"]:
-    """Exact attention as Reformer has it: keys are the queries at unit length, and a token looks at
-    itself only if there is no other."""
+    """Exact attention as Reformer defines it: keys are the queries at unit length, and a token
+    attends to itself only if there is no other."""
     length = q.shape[2]
     keys, place = F.normalize(q, dim=-1).mT, torch.arange(length, device=q.device)
     parts = []
@@ -302,20 +304,21 @@ def attend_among_queries(
 
 
 class Reformer(AttentionKind):
-    """Tokens look at those that fall into the same bucket; queries and keys are one."""
+    """A token attends to tokens in the same hash bucket; queries and keys share one projection."""
 
     kind: Literal["reformer"] = "reformer"
     num_buckets: int = Field(default=16, ge=2, le=65536, multiple_of=2)
-    """Buckets of each hash; about as many as make a bucket as large as `bucket_size`."""
+    """Number of buckets of each hash; by default chosen so that a bucket has about `bucket_size`
+    tokens."""
     num_rounds: int = Field(default=4, ge=1, le=64)
-    """Hashes; twice as many come about twice as near to full attention."""
+    """Number of hashes; twice as many come about twice as near to full attention."""
     bucket_size: int = Field(default=64, ge=1, le=65536)
-    """Tokens of one's own bucket that are looked at to either side."""
+    """Number of tokens on either side in the same bucket that a token attends to."""
 
     title: ClassVar[Words] = ("Reformer (hashed)", "Reformer（哈希）")
     summary: ClassVar[Words] = (
-        "Tokens look at those that fall into the same bucket of a hash: like finds like.",
-        "词元只看落入同一哈希桶的词元：相似的词元聚在一起。",
+        "A token attends to tokens in the same hash bucket, which are similar to it.",
+        "词元只关注落入同一哈希桶的词元：相似的词元聚在一起。",
     )
     paper: ClassVar[str] = "Kitaev et al. 2020, Reformer: The Efficient Transformer"
     cost: ClassVar[str] = "4 · n · h · num_rounds · 2 · bucket_size · d, and sorting"
@@ -334,7 +337,7 @@ class Reformer(AttentionKind):
 
     @property
     def size(self) -> KernelSize:
-        return KernelSize(("tokens of the bucket looked at", "桶内所看的词元数"), self.bucket_size)
+        return KernelSize(("tokens attended to in a bucket", "桶内关注的词元数"), self.bucket_size)
 
     def resize(self, size: int) -> "Reformer":
         return self.model_copy(update={"bucket_size": size})

@@ -35,11 +35,11 @@ from headwise.attention.shapes import check_shapes, empty_output, empty_weights,
 MAX_SCORE = 1e30
 """Scores are bounded so that a difference of two stays in float32."""
 MAX_WIDE_SCORE = 1e150
-"""In float64, in which the square of a difference stays too."""
+"""The same in float64, where the square of a difference must be finite as well."""
 
 
 class ScoredAttention(nn.Module):
-    """A kernel made of parts; it owns the weights of those that learn."""
+    """A kernel made of exchangeable parts; it owns the weights of those that are learned."""
 
     def __init__(
         self,
@@ -57,12 +57,12 @@ class ScoredAttention(nn.Module):
 
     @property
     def max_length(self) -> int | None:
-        """The longest row it can look at; None: any."""
+        """The longest row it can read; None: any."""
         return self.score.max_length if isinstance(self.score, PositionScore) else None
 
     @property
     def head_dim(self) -> int | None:
-        """The width of queries that its learned parts are for; None: any."""
+        """The width of queries for which its learned parts were built; None: any."""
         if isinstance(self.window, PredictiveWindow):
             return self.window.place_hidden.shape[1]
         return self.score.query_dim if isinstance(self.score, LearnedScore) else None
@@ -85,12 +85,13 @@ class ScoredAttention(nn.Module):
     def map_keys(
         self, k: Float[Tensor, "batch head key key_dim"]
     ) -> Float[Tensor, "batch head key mapped"]:
-        """What can be worked out of the keys once, if queries come one after the other."""
+        """The part of the score that depends on the keys only, computed once if queries come one
+        after the other."""
         return self.score.map_keys(k) if isinstance(self.score, KeyMapping) else k
 
     def stand_at(self, position: Int[Tensor, "#batch query"]) -> "StandingAttention":
-        """The same kernel told where its queries stand, as one cannot tell from a single step of
-        decoding."""
+        """The same kernel with the positions of its queries, which a single decoding step does not
+        contain."""
         return StandingAttention(self, position)
 
     def forward(
@@ -157,7 +158,7 @@ class ScoredAttention(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class StandingAttention:
-    """A `ScoredAttention` whose queries stand at `position`."""
+    """A `ScoredAttention` whose queries are at `position`."""
 
     kernel: ScoredAttention
     position: Int[Tensor, "#batch query"]

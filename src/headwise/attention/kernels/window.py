@@ -1,15 +1,15 @@
-"""Sliding-window attention: a query looks at its neighbours only, so that a sequence twice as long
-costs twice as much.
+"""Sliding-window attention: a query attends only to nearby keys, so that the cost is linear in the
+length.
 
     weights_ij = softmax over j with i − left ≤ j ≤ i + right          (and what the mask allows)
 
 Beltagy et al. 2020 (Longformer), section 3.1; also called local attention. After L layers a token
-is influenced by L · left tokens to its left, as in a stack of small convolutions. Under a causal
-mask nothing right of i is seen, whatever `right` says, and while decoding only the last left + 1
-positions are remembered: memory and time of a step do not grow with the length.
+depends on L · left tokens to its left, as in a stack of small convolutions. Under a causal mask
+nothing to the right of i is visible, whatever `right` is. While decoding, the cache holds only the
+last left + 1 positions: memory and time of a step do not grow with the length.
 
-The cost for n tokens, h heads of d: 4 · n · h · (left + right + block) · d operations instead of 4
-· n² · h · d; the last block keys come from working in blocks of queries
+Cost for n tokens, h heads of d: 4 · n · h · (left + right + block) · d operations instead of 4 · n²
+· h · d; the additional block of keys comes from computing queries in blocks
 (attention/sparse/gathered.py).
 
 Tested against: attention/kernels/full.py with a window mask; with left and right ≥ length it is
@@ -41,15 +41,15 @@ from headwise.settings.kind import Words
 
 @dataclass(frozen=True)
 class WindowAttention(SparseAttention):
-    """`left` keys back, `right` keys ahead, and the query's own; a query stands at its number, or
-    as a causal mask's offset says."""
+    """`left` keys before, `right` keys after, and the query's own; the position of a query is its
+    index, shifted by the offset of a causal mask."""
 
     kind: ClassVar[str] = "window"
     left: int
     right: int
     dropout_rate: float = 0.0
     block: int | None = None
-    """Queries that fetch their keys together; None: about half a window."""
+    """Number of queries in a block, which fetch their keys together; None: about half a window."""
     form: Form = "auto"
 
     def __post_init__(self) -> None:
@@ -69,7 +69,8 @@ class WindowAttention(SparseAttention):
             )
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
-        offset = mask.causal_offset or 0  # a query stands at its number unless the mask says where
+        # the position of a query is its index unless the mask has an offset
+        offset = mask.causal_offset or 0
         left = min(self.left, num_keys)
         right = min(self.right, num_keys) if mask.causal_offset is None else 0
         block = self.block or fitting_block(left + right)
@@ -97,8 +98,8 @@ class WindowAttention(SparseAttention):
 
 
 class WindowCache:
-    """The last `num_kept` keys and values; room for twice as many, so that they lie in order and
-    move only now and then."""
+    """The last `num_kept` keys and values, in a buffer of twice that size, so that they are
+    contiguous and rarely moved."""
 
     def __init__(
         self,
@@ -115,8 +116,8 @@ class WindowCache:
     def empty(
         cls, num_in_sight: int, *, max_length: int, shape: tuple[int, int, int], like: Tensor
     ) -> "WindowCache":
-        """For a window that sees so many positions, rows of at most `max_length`, and a position of
-        [row, head, head_dim]."""
+        """For a window of so many positions, rows of at most `max_length`, and one position of
+        shape [row, head, head_dim]."""
         num_kept = min(num_in_sight, max_length)
         room = max_length if max_length < num_in_sight else None
         return cls(like.new_empty((2, 2 * num_kept, *shape)), num_kept, room=room)
@@ -124,8 +125,8 @@ class WindowCache:
     def append(
         self, k: Float[Tensor, "row head 1 head_dim"], v: Float[Tensor, "row head 1 head_dim"]
     ) -> tuple[Float[Tensor, "row head time head_dim"], Float[Tensor, "row head time head_dim"]]:
-        """Add one position; returns the keys and values that are still in sight, oldest first."""
-        if self.length == self.room:  # the oldest are in sight, and would be forgotten
+        """Add one position; returns the keys and values inside the window, oldest first."""
+        if self.length == self.room:  # the oldest are still inside the window and would be lost
             raise UsageError(
                 f"the cache has room for {self.room} positions and {self.length + 1} are needed; "
                 "start with a larger max_length",
@@ -153,7 +154,7 @@ class WindowCache:
 
 
 def bias_of_last(bias: Bias | None, num_kept: int) -> Tensor | DistanceBias | None:
-    """The bias of the keys that are still in sight, which are the last ones."""
+    """The bias of the keys inside the window, which are the last ones."""
     if bias is None:
         return None
     if isinstance(bias, DistanceBias):
@@ -163,17 +164,18 @@ def bias_of_last(bias: Bias | None, num_kept: int) -> Tensor | DistanceBias | No
 
 
 class Window(AttentionKind):
-    """Neighbours only: cost grows with the length, not with its square."""
+    """Nearby tokens only: the cost grows with the length, not with its square."""
 
     kind: Literal["window"] = "window"
     left: int = Field(256, ge=0, le=1 << 30)
     right: int = Field(256, ge=0, le=1 << 30)
-    """Tokens seen before and after one's own; a decoder sees none after, whatever stands here."""
+    """Number of tokens before and after that a token attends to; a decoder never attends to later
+    tokens."""
 
     title: ClassVar[Words] = ("window", "窗口")
     summary: ClassVar[Words] = (
         "Neighbours only: cost grows with the length, not its square.",
-        "只看邻近：代价随长度增长，而不是其平方。",
+        "只关注邻近：代价随长度增长，而不是其平方。",
     )
     paper: ClassVar[str] = "Beltagy et al. 2020, Longformer: The Long-Document Transformer"
     cost: ClassVar[str] = "4 · n · h · (left + right + block) · d"

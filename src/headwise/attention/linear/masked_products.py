@@ -1,25 +1,26 @@
-"""(A Bᵀ ∘ M) V in linear time: the sum behind linear attention, Performer and Linformer.
+"""(A Bᵀ ∘ M) V in linear time: the sum that linear attention, Performer and Linformer need.
 
-    out_i = Σ_j M_ij (a_i · b_j) v_j          M: one sentence looks at itself, causally or not
+    out_i = Σ_j M_ij (a_i · b_j) v_j          M: tokens of one sentence, causal or not
 
-Without a mask the brackets move, A (Bᵀ V), and nothing of size n × n exists. With a mask, the
-sorted tokens (segment_order.py) are cut into chunks of C. Inside a chunk the C × C table is written
-out and masked. Of the other chunks only the sums Bᵀ V are needed, one [m, e] matrix a chunk, and of
-these only the sentence that reaches over the border counts, since a sentence is one stretch:
+Without a mask the product is bracketed as A (Bᵀ V), and nothing of size n × n is formed. With a
+mask, the sorted tokens (segment_order.py) are cut into chunks of C. Inside a chunk the C × C table
+is formed and masked. Of the other chunks only the sums Bᵀ V are needed, one [m, e] matrix per
+chunk, and of these only the part of the sentence that crosses the border, because a sentence is
+contiguous:
 
     state_c = Σ_{c' < c} [run at the end of c' = run at the end of c − 1] U_c'
     U_c'    = Σ_{j in c', same run as its end} b_j v_jᵀ
 
-and the mirror image for sentences that go on to the right. The sums over chunks are products with
-0/1 tables of at most GROUP × GROUP, and groups of groups above that. So everything is a matrix
-product, and no sum is ever undone by subtraction, which would leave the rounding error of a huge
-hidden number. The cost is linear:
+and the mirror image for sentences that continue to the right. The sums over chunks are products
+with 0/1 tables of at most GROUP × GROUP, and groups of groups above that. So everything is a matrix
+product. No sum is computed by subtracting another one, which would leave the rounding error of a
+large masked number. The cost is linear:
 
     operations per head    n (2 C (m + e) + 4 m e), twice the second part if not causal
     bytes per head         n (2 m + 2 e) read and written, n m e / C of states, n C of tables
 
-Rows no longer than a chunk take the masked table alone, which for them is the cheapest form.
-Accumulators are fp32 (fp64 for fp64); operands are as given.
+Rows no longer than a chunk use the masked table alone, which is the cheapest form for them.
+Accumulators are fp32 (fp64 for fp64); operands keep their dtype.
 
 Tested against: the dense formula, outputs and gradients, in every law with chunks of 2.
 """
@@ -65,7 +66,8 @@ def masked_products(
             line, _by_chunks(a, b, v, line.run, is_causal=is_causal, chunk=chunk), num_queries
         )
     assert lined.offset is not None
-    # Shifted so that query and key of the same place see each other, then made equally long.
+    # Shifted so that query and key at the same place see each other, then padded to the same
+    # length.
     before, behind = max(lined.offset, 0), max(-lined.offset, 0)
     length = max(num_queries + before, num_keys + behind)
     a = F.pad(a, (0, 0, before, length - num_queries - before))
@@ -102,7 +104,7 @@ def _by_chunks(
 def _from_before(
     a: Tensor, b: Tensor, v: Tensor, run: Int[Tensor, "batch chunk place"] | None
 ) -> Tensor:
-    """What each query takes from the chunks before its own."""
+    """The part of each query's sum that comes from chunks before its own."""
     last = None
     if run is not None:
         last = run[:, :, -1]
@@ -120,7 +122,7 @@ def carry(
     values: Float[Tensor, "batch head step size"], run: Int[Tensor, "#batch step"] | None
 ) -> Float[Tensor, "batch head step size"]:
     """Step t gets the sum of the earlier steps that belong to the run of step t − 1; runs are
-    unbroken. Zeros at step 0."""
+    contiguous. Zeros at step 0."""
     num_steps = values.shape[2]
     group = min(GROUP, num_steps)
     padding = -num_steps % group

@@ -15,8 +15,8 @@ from headwise.settings.kind import Words
 
 
 class BilinearScore(nn.Module):
-    """A learned matrix between query and key; where it is the identity over √dim, the scaled dot
-    product."""
+    """A learned matrix between query and key; with the identity divided by √dim it is the scaled
+    dot product."""
 
     def __init__(self, query_dim: int, key_dim: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class BilinearScore(nn.Module):
 
 
 class BilinearSettings(ScoreKind):
-    """Luong's name for it is general."""
+    """Luong et al. call it "general"."""
 
     kind: Literal["bilinear", "general"] = "bilinear"
 
@@ -68,4 +68,4 @@ class BilinearSettings(ScoreKind):
 
 
 LUONG_GENERAL = BilinearSettings(kind="general")
-"""Under the name that Luong et al. give it."""
+"""The same score under the name that Luong et al. use."""

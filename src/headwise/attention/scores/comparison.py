@@ -1,10 +1,10 @@
-"""What several scores share: bounded numbers, weights, and the comparison by a small network.
+"""What several scores share: bounds on numbers, weights, and the comparison by a small network.
 
     vote · tanh(a_i + b_j)       for all pairs of a query i and a key j
 
 The comparison takes O(query · key · hidden) operations *and* memory. Above `CHUNK` numbers the
-queries go in pieces that are worked out again in backward, so memory stays O(query · key) beside
-one piece.
+queries are processed in chunks that are computed again in the backward pass, so memory stays
+O(query · key) plus one chunk.
 """
 
 from collections.abc import Callable
@@ -22,19 +22,19 @@ Score = Callable[[Tensor, Tensor], Tensor]
 """(q [… query dim], k [… key dim]) → [… query key]."""
 
 LARGEST = 1e15
-"""Products of larger numbers would leave float32."""
+"""Products of larger numbers would overflow in float32."""
 CHUNK = 2**26
-"""Numbers of additive comparison held at once: 256 MiB in float32."""
+"""Numbers of the additive comparison in memory at once: 256 MiB in float32."""
 
 
 def make_matrix(num_rows: int, num_columns: int) -> nn.Parameter:
-    """Weights of a score. No nn.Linear, whose form for inference has other numbers inside than
-    these formulas are written with."""
+    """Weights of a score. Not nn.Linear, because inference replaces linear layers by other forms,
+    whose numbers differ from these formulas."""
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(num_rows, num_columns)))
 
 
 def bound(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """In float32 or better, and no larger than products can be."""
+    """In float32 or better, and bounded so that products stay finite."""
     return widen(x).clamp(-LARGEST, LARGEST)
 
 
@@ -61,7 +61,7 @@ def compare_in_pieces(
     pieces = a.split(num_rows, dim=-2)
     if not torch.is_grad_enabled():
         return torch.cat([_compare(piece, b, vote) for piece in pieces], dim=-2)
-    # Nothing random happens inside, so there is no state of a generator to bring back.
+    # Nothing inside is random, so no state of a generator has to be restored.
     compared = [
         checkpoint(_compare, piece, b, vote, use_reentrant=False, preserve_rng_state=False)
         for piece in pieces
@@ -71,8 +71,7 @@ def compare_in_pieces(
 
 @runtime_checkable
 class KeyMapping(Protocol):
-    """A score whose work on the keys does not wait for a query: score(q, k) = compare(q,
-    map_keys(k))."""
+    """A score with a part that depends on the keys only: score(q, k) = compare(q, map_keys(k))."""
 
     def map_keys(
         self, k: Float[Tensor, "*batch key key_dim"]
@@ -85,7 +84,7 @@ class KeyMapping(Protocol):
 
 @runtime_checkable
 class CountedScore(Protocol):
-    """A score that costs more, or less, than one product of query and key."""
+    """A score whose cost differs from that of one product of query and key."""
 
     def count_operations(self, dim: int) -> tuple[int, int, int]:
         """Multiplications and additions for a query, for a key, and for a pair of them."""
@@ -94,7 +93,7 @@ class CountedScore(Protocol):
 
 @runtime_checkable
 class PositionScore(Protocol):
-    """A score that reads where a key stands in its sentence, up to a limit."""
+    """A score that uses the position of a key in its sentence, up to a limit."""
 
     @property
     def max_length(self) -> int: ...

@@ -16,8 +16,8 @@ from headwise.settings.kind import Words
 
 
 class ConcatScore(nn.Module):
-    """The same network over query and key side by side; nothing is concatenated, as W [q; k] = W_q
-    q + W_k k."""
+    """The same network over query and key side by side; nothing is concatenated, because W [q; k] =
+    W_q q + W_k k."""
 
     def __init__(self, query_dim: int, key_dim: int, *, hidden: int) -> None:
         super().__init__()

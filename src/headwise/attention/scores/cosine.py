@@ -1,4 +1,4 @@
-"""The angle between query and key alone, with a learned sharpness.
+"""The cosine of the angle between query and key, multiplied by a learned scale.
 
 scale · q · k / (|q| |k|)          Graves et al. 2014
 """
@@ -18,8 +18,8 @@ from headwise.settings.kind import Words
 
 
 class CosineScore(nn.Module):
-    """The angle between query and key; `scale` (1 / temperature) says how sharply it counts, and is
-    learned from there."""
+    """The cosine of the angle between query and key; `scale` (1 / temperature) is the initial value
+    of a learned factor."""
 
     def __init__(self, *, scale: float) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class CosineScore(nn.Module):
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
         # A vector of zeros has no direction: its cosine is 0, and the bound keeps its gradient
-        # finite. Of shorter vectors the squares leave the type.
+        # finite. The squares of shorter vectors would underflow.
         q, k = (
             F.normalize(x, dim=-1, eps=1e-6 if x.dtype == torch.float32 else 1e-100)
             for x in (bound(q), bound(k))
@@ -44,7 +44,7 @@ class CosineScore(nn.Module):
 class CosineSettings(ScoreKind):
     kind: Literal["cosine"] = "cosine"
     scale: float = Field(default=10.0, ge=1e-6, le=1e6, allow_inf_nan=False)
-    """How sharply the angle counts, to begin with: 1 / temperature."""
+    """Initial value of the learned factor, 1 / temperature."""
 
     title: ClassVar[Words] = ("cosine", "余弦")
     summary: ClassVar[Words] = ("The angle between query and key.", "查询与键的夹角。")

@@ -13,9 +13,9 @@ class ScoreKind(Kind):
 
     formula: ClassVar[str]
     parameters: ClassVar[Mapping[str, str]] = {}
-    """What the formula calls its weights, with the attributes that hold them."""
+    """The names of its weights in the formula, with the attributes that hold them."""
     drawn: ClassVar[bool] = True
-    """Whether the weights that are learned begin with random numbers."""
+    """Whether its learned weights begin with random numbers."""
     same_width: ClassVar[bool] = False
     """Whether queries and keys must have the same width."""
     number: ClassVar[str | None] = None
@@ -23,8 +23,8 @@ class ScoreKind(Kind):
 
     @classmethod
     def small(cls, kind: str, *, num_keys: int, hidden: int) -> "ScoreKind":
-        """Settings for an example that is worked by hand; `hidden`: numbers that a network compares
-        in."""
+        """Settings for an example worked by hand; `hidden`: width of the hidden layer of a
+        network."""
         return cls(kind=kind)
 
     @property

@@ -1,4 +1,4 @@
-"""The distance of query and key: the softmax of it is kernel regression.
+"""The negative squared distance of query and key: its softmax is kernel regression.
 
 −|q − k|² / (2 width²)             Nadaraya & Watson 1964
 """
@@ -16,13 +16,13 @@ from headwise.initialization import InitialWeights, zeros
 from headwise.settings.kind import Words
 
 FEW = 2**12
-"""Differences whose squares are summed as one would by hand; of more, distances by themselves: a
-root and its square, a rounding apart."""
+"""Up to this size differences are squared and summed directly; above it torch computes the
+distances, whose squares differ by a rounding error."""
 
 
 class GaussianScore(nn.Module):
-    """Near keys count: softmax of it is kernel regression. The width is learned from where it
-    starts."""
+    """Near keys get more weight: its softmax is kernel regression. `width` is the initial value of
+    a learned width."""
 
     def __init__(self, *, width: float) -> None:
         super().__init__()
@@ -36,9 +36,9 @@ class GaussianScore(nn.Module):
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
         q, k = bound(q), bound(k)
-        # Each distance by itself: |q|² + |k|² − 2 q · k in a product would be a small difference of
-        # large squares for numbers far from zero (years, seconds), and moved nearer by their mean,
-        # keys that are hidden would have a say in it. Not in autocast's half precision.
+        # Each distance is computed by itself: |q|² + |k|² − 2 q · k would be a small difference of
+        # large squares for numbers far from zero (years, seconds), and after subtracting their
+        # mean, masked keys would influence the result. Not in the half precision of autocast.
         with torch.autocast(q.device.type, enabled=False):
             if q.numel() * k.shape[-2] <= FEW:
                 square = (q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)
@@ -50,7 +50,7 @@ class GaussianScore(nn.Module):
 class GaussianSettings(ScoreKind):
     kind: Literal["gaussian"] = "gaussian"
     width: float | None = Field(default=None, ge=1e-6, le=1e6, allow_inf_nan=False)
-    """How far a key counts, to begin with; null: dim^¼, as sharp as scaled_dot."""
+    """Initial width of the Gaussian; null: dim^¼, as sharp as scaled_dot."""
 
     title: ClassVar[Words] = ("gaussian −|q−k|²/2w²", "高斯 −|q−k|²/2w²")
     summary: ClassVar[Words] = ("Near keys count more than far ones.", "近的键比远的键更重要。")

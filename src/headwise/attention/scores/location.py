@@ -1,4 +1,4 @@
-"""The query names positions of the sentence; what stands there is not read.
+"""The query alone scores the positions of the sentence; the content of the keys is not used.
 
 (W q)_j                            Luong et al. 2015
 """
@@ -18,8 +18,8 @@ from headwise.settings.kind import Words
 
 
 class LocationScore(nn.Module):
-    """The query names places of the sentence; what stands there is not looked at. Knows
-    `max_length` places and no more."""
+    """The query alone scores positions 0 … `max_length` − 1 of the sentence; the content of the
+    keys is not used."""
 
     def __init__(self, query_dim: int, *, max_length: int) -> None:
         super().__init__()
@@ -46,12 +46,12 @@ class LocationScore(nn.Module):
         *,
         key_place: Int[Tensor, "#batch key"] | None = None,
     ) -> Float[Tensor, "*batch query key"]:
-        """`key_place`: where each key stands in its sentence, if several share a row ([batch, head,
-        query, …] then)."""
+        """`key_place`: the position of each key in its sentence, if several sentences share a row
+        ([batch, head, query, …] then)."""
         num_keys, limit = k.shape[-2], self.place_map.shape[0]
         if num_keys > limit:
             raise UsageError(
-                f"the location score knows {limit} places and was given {num_keys} keys; raise "
+                f"the location score knows {limit} positions and was given {num_keys} keys; raise "
                 "attention.score.max_length "
                 "(a packed row counts whole), or take a score that reads the keys, such as "
                 "attention.score.kind=additive",
@@ -69,7 +69,7 @@ class LocationScore(nn.Module):
 class LocationSettings(ScoreKind):
     kind: Literal["location"] = "location"
     max_length: int = Field(default=512, ge=1, le=65536)
-    """Positions that can be named; longer rows are refused."""
+    """Number of positions that can be scored; longer rows are refused."""
 
     title: ClassVar[Words] = ("location (W q)_j", "位置 (W q)_j")
     summary: ClassVar[Words] = (

@@ -1,15 +1,15 @@
-"""Block-sparse attention in one fused kernel on CUDA: torch's FlexAttention, told which tiles of
-the table exist.
+"""Block-sparse attention in one fused kernel on CUDA: torch's FlexAttention with a list of the
+tiles that contain visible pairs.
 
-The [query, key] table is cut into tiles of 128 × 128. A tile that holds no pair of the pattern is
-never loaded, one that lies inside a band or in linked blocks is computed as it is, and in the
-others the mask is asked pair by pair inside the kernel (`Mask.at` has the signature it wants);
-scores stay in registers. A mask that calculates a little is asked for free, one that looks numbers
-up for queries and keys costs ten times the tile's products (measured on an H200), which is why
-patterns over a single sentence are written as arithmetic. Which tiles exist follows from the same
-layout that the chunked form fetches by, so both forms compute the same pairs. That table has (n /
-128)² entries of one byte (65,536 tokens: 0.26 MB, and its lists of indices 1 MB), made once per
-batch; torch's own `create_block_mask` would ask about all n² pairs.
+The [query, key] table is cut into tiles of 128 × 128. A tile without a pair of the pattern is never
+loaded, a tile that lies inside a band or in linked blocks is computed without a mask, and in the
+others the mask is evaluated pair by pair inside the kernel (`Mask.at` has the required signature);
+scores stay in registers. A mask that computes a few numbers costs nothing; a mask that looks up
+numbers for queries and keys costs ten times the products of the tile (measured on an H200), which
+is why patterns over a single sentence are written as arithmetic. Which tiles exist follows from the
+same layout that the chunked form fetches by, so both forms compute the same pairs. The table of
+tiles has (n / 128)² entries of one byte (65,536 tokens: 0.26 MB, and its lists of indices 1 MB) and
+is made once per batch; torch's own `create_block_mask` would evaluate all n² pairs.
 
 Cost for n tokens, h heads of d and s keys a query, rounded up to tiles: 4 · n · h · s · d
 operations forward, 10 backward; bytes: q, k, v and the output once, keys and values again for each
@@ -37,9 +37,9 @@ from headwise.attention.sparse.gathered import Layout
 from headwise.errors import UsageError
 
 TILE = 128
-# torch stops compiling a function after 8 variants (kinds of masks, their numbers, types, gradients
-# or none), and would then compute all n² pairs without a word; with fullgraph it raises. Lengths
-# are no variants.
+# torch stops compiling a function after 8 variants (kinds of masks, their numbers, types, with and
+# without gradients) and would then silently compute all n² pairs; with fullgraph it raises. Lengths
+# are not variants.
 MAX_VARIANTS = 128
 Pair = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 Lists = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
@@ -48,15 +48,15 @@ Score = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class FlexTable:
-    """The tiles that exist, and the mask inside them."""
+    """The tiles that contain visible pairs, and the mask inside them."""
 
     tiles: BlockMask
     mask: Mask
 
 
 def tiles_of(mask: Mask, layout: Layout, *, only_band: bool) -> FlexTable:
-    """The tiles that a layout's pairs lie in. `only_band`: in the band nothing hides a pair but its
-    two edges."""
+    """The tiles that contain the pairs of a layout. `only_band`: inside the band only its two edges
+    hide pairs."""
     query = (
         TILE * torch.arange(_num_tiles(layout.num_queries), device=layout.device)[:, None]
         + layout.offset
@@ -81,7 +81,7 @@ def tiles_of(mask: Mask, layout: Layout, *, only_band: bool) -> FlexTable:
         band = torch.ones_like(band)
     if layout.extra is None or layout.takes_all:
         return _table(mask, band[None], inside[None], layout)
-    # A block of queries may reach into several rows of tiles.
+    # A block of queries may overlap several rows of tiles.
     reach = _samples(layout.block, layout.device)
     place = (layout.block * torch.arange(layout.num_blocks, device=layout.device)[:, None] + reach)[
         None, :, :, None
@@ -102,14 +102,14 @@ def attend_flex(
     *,
     bias: Bias | None = None,
 ) -> Float[Tensor, "batch head query value_dim"]:
-    """A query that sees nothing gives zeros."""
+    """A query without a visible key gives zeros."""
     if q.device.type == "cpu":
         _refuse_gradients(q, k, v)
         q, k, v = (
             q.detach(),
             k.detach(),
             v.detach(),
-        )  # torch asks for it even where no gradients are kept
+        )  # torch requires it even where no gradients are computed
     if torch.compiler.is_compiling() or q.device.type == "cpu":
         score = None if bias is None else functools.partial(_add_bias, bias)
         output = flex_attention(q, k, v, score_mod=score, block_mask=table.tiles)
@@ -138,11 +138,11 @@ def attend_compiled(
     *,
     bias: Bias | None = None,
 ) -> Tensor:
-    """By one kernel for all lengths: `compiled` comes from `compile_flex`.
+    """One kernel for all lengths: `compiled` comes from `compile_flex`.
 
-    Sizes are symbols, and the plain numbers of a mask (a window's width, a block) constants, as
-    torch cannot put an expression of symbols into a mask, and a division by a constant is cheaper.
-    So what follows the length is a tensor or a size, never a plain number.
+    Sizes are symbols, and the plain numbers of a mask (the width of a window, a block) are
+    constants: torch allows no expression of symbols inside a mask, and a division by a constant is
+    cheaper. So everything that depends on the length is a tensor or a size, never a plain number.
     """
     score: Score | None = None if bias is None else functools.partial(_add_bias, bias)
     if isinstance(bias, DistanceBias):
@@ -167,15 +167,15 @@ def _compiled() -> Callable[..., Any]:
 
 
 def compile_flex(backend: str | Callable[..., Any] = "inductor") -> Callable[..., Any]:
-    """One kernel for all lengths. Rows of a single tile are compiled apart, as torch treats sizes
-    of one as fixed."""
+    """One kernel for all lengths. Rows of a single tile are compiled separately, because torch
+    treats sizes of one as fixed."""
     return torch.compile(_attend, dynamic=True, fullgraph=True, backend=backend)
 
 
 def _attend(
     q: Tensor, k: Tensor, v: Tensor, score: Score | None, may_look: Pair, lists: tuple[Lists, Lists]
 ) -> Any:
-    """The tiles are put together here, so that their lengths are the symbols of q and k."""
+    """The tiles are assembled here, so that their lengths are the symbols of q and k."""
     keys, queries = lists
     tiles = BlockMask((q.shape[2], k.shape[2]), *keys, *queries, (TILE, TILE), may_look)
     return flex_attention(q, k, v, score_mod=score, block_mask=tiles)
@@ -204,7 +204,7 @@ def _num_tiles(length: int) -> int:
 
 
 def _samples(block: int, device: torch.device) -> Tensor:
-    """Places of a block that between them touch every tile it touches."""
+    """Indices inside a block that together touch every tile the block touches."""
     return (TILE * torch.arange(_num_tiles(block) + 1, device=device)).clamp(max=block - 1)
 
 
@@ -212,7 +212,8 @@ def _linked(part: BlockPart, layout: Layout) -> Bool[Tensor, "tile_row tile"]:
     """Tiles in which every block of queries sees every block of keys."""
     shape = (_num_tiles(layout.num_queries), _num_tiles(layout.num_keys))
     step = min(part.num_alike, TILE)
-    # Blocks under half a tile fill few tiles, and the table of all of them would be large.
+    # Blocks under half a tile cover few tiles completely, and the table of all of them would be
+    # large.
     if 2 * step < TILE or TILE % step != 0 or part.num_alike % step != 0:
         return torch.zeros(shape, dtype=torch.bool, device=layout.device)
     query, key = (torch.arange(0, count * TILE, step, device=layout.device) for count in shape)
@@ -225,7 +226,7 @@ def _linked(part: BlockPart, layout: Layout) -> Bool[Tensor, "tile_row tile"]:
 def _mark(
     query: Tensor, key: Tensor, exists: Tensor, shape: tuple[int, int]
 ) -> Bool[Tensor, "batch tile_row tile"]:
-    """True for the tile of every pair that exists; the others are written beyond the end and cut
+    """True for the tile of every existing pair; the others are written beyond the end and cut
     off."""
     number = torch.where(
         exists, query // TILE * shape[1] + key // TILE, shape[0] * shape[1]
@@ -242,7 +243,7 @@ def _table(
     inside: Bool[Tensor, "batch tile_row tile"],
     layout: Layout,
 ) -> FlexTable:
-    """Tiles that lie inside the pattern as a whole are not asked about."""
+    """Mark tiles that lie completely inside the pattern, in which no mask is evaluated."""
 
     count, order = _list(tiles & ~inside)
     full_count, full_order = _list(tiles & inside)
@@ -277,7 +278,7 @@ def _at_any_length(mask: Mask, device: torch.device) -> Mask:
 
 
 def _list(tiles: Bool[Tensor, "batch tile_row tile"]) -> tuple[Tensor, Tensor]:
-    """For every row of tiles how many there are, and which come first."""
+    """For every row of tiles their number, and their indices in order."""
     count = tiles.sum(-1, dtype=torch.int32)[:, None]
     order = (
         tiles.to(torch.int8).argsort(dim=-1, descending=True, stable=True).to(torch.int32)[:, None]

@@ -6,15 +6,15 @@ pairs.
         weights = softmax(scores over the pairs of I × J that the mask allows)
         output  = weights v_J
 
-The mask is asked only about these pairs (`Mask.at`), so nothing has the size queries × keys: with s
-keys for each of n queries, time and memory are n · s. Memory traffic decides, not arithmetic: n · s
-scores in fp32 are written and read about ten times forward and backward (8 heads, 65,536 tokens,
-s = 640: 1.3 GB each time), while the products are 4 · n · s · head_dim operations a head, a
-hundredth of those of full attention. On CUDA attention/sparse/flex.py keeps the scores in
-registers; this form works on every device, with dropout and in double precision.
+The mask is evaluated only at these pairs (`Mask.at`), so nothing has the size queries × keys: with
+s keys for each of n queries, time and memory are n · s. The time is dominated by memory traffic,
+not by arithmetic: n · s scores in fp32 are written and read about ten times forward and backward (8
+heads, 65,536 tokens, s = 640: 1.3 GB each time), while the products are 4 · n · s · head_dim
+operations a head, a hundredth of those of full attention. On CUDA attention/sparse/flex.py keeps
+the scores in registers; this form works on every device, with dropout and in double precision.
 
-A block of queries never fetches more keys than there are. Where its list would be longer, it takes
-all keys in their order and the mask says which count: the same result from fewer pairs.
+A block of queries never fetches more keys than there are. If its list would be longer, it takes all
+keys in their order and the mask selects them: the same result from fewer pairs.
 
 Tested against: attention/kernels/full.py under the same mask, written out.
 """
@@ -35,7 +35,7 @@ from headwise.attention.precision import leave_half, widen
 @dataclass(frozen=True, eq=False)
 class Layout:
     """Which keys each block of queries fetches: those at most `left` before and `right` after one
-    of its own, and `extra` ones."""
+    of its own positions, and the `extra` ones."""
 
     num_queries: int
     num_keys: int
@@ -46,14 +46,14 @@ class Layout:
     offset: int = 0
     """Number of keys that precede query 0, as in `Causal`."""
     step: int = 1
-    """Queries of a block stand this far apart, and so do the keys they fetch (dilation)."""
+    """Distance between the queries of a block, and between the keys they fetch (dilation)."""
     extra: Int[Tensor, "#batch block extra"] | None = None
-    """Far keys by position; −1 stands for none. One that lies in the band already must be −1, or it
-    would count twice."""
+    """Far keys by position; −1 for none. A key that lies in the band must be −1 here, or it would
+    count twice."""
 
     @property
     def num_blocks(self) -> int:
-        """Rounded up so that every residue of `step` has as many."""
+        """Rounded up so that every residue of `step` has the same number."""
         return self.step * self.num_lines
 
     @property
@@ -62,12 +62,12 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Keys of the band of one block, a multiple of it."""
+        """Number of keys in the band of one block, a multiple of the block."""
         return math.ceil((self.left + self.right) / (self.step * self.block) + 1) * self.block
 
     @property
     def fetched_right(self) -> int:
-        """How far after the last query of a block its band goes; `right`, and what rounding
+        """How far the band extends after the last query of a block: `right`, and what rounding
         adds."""
         return self.step * (self.width - self.block - self.left // self.step)
 
@@ -86,14 +86,14 @@ class Layout:
 
     @property
     def band(self) -> Int[Tensor, "block key"]:
-        """Position of every key of the band, before the beginning and past the end too."""
+        """Position of every key of the band, including positions before the beginning and past the
+        end."""
         first = self.query[:, :1] + self.offset - self.step * (self.left // self.step)
         return first + self.step * torch.arange(self.width, device=self.device)
 
     @property
     def key(self) -> Int[Tensor, "#batch block key"]:
-        """Position of every key that is fetched; those that do not exist are outside 0 … num_keys −
-        1."""
+        """Position of every fetched key; positions outside 0 … num_keys − 1 do not exist."""
         if self.takes_all:
             return torch.arange(self.num_keys, device=self.device).expand(1, self.num_blocks, -1)
         if self.extra is None:
@@ -101,8 +101,8 @@ class Layout:
         return torch.cat([self.band.expand(self.extra.shape[0], -1, -1), self.extra], dim=-1)
 
     def with_extra(self, extra: Int[Tensor, "#batch block extra"]) -> "Layout":
-        """The same with far keys; those that lie in the band are left out, as they would count
-        twice."""
+        """The same layout with far keys; those that lie in the band are left out, because they
+        would count twice."""
         first = self.band[:, :1]
         in_band = (
             (extra >= first)
@@ -138,8 +138,8 @@ class Layout:
         )
 
     def _fetch_band(self, x: Tensor) -> Tensor:
-        # Neighbouring blocks share most of their keys. Shifted slices instead of an index: their
-        # gradient is a few plain sums.
+        # Neighbouring blocks share most of their keys. Shifted slices are used instead of an index:
+        # their gradient is a few plain sums.
         before = self.step * (self.left // self.step) - self.offset
         num_shifts = self.width // self.block
         size = self.step * self.block * (self.num_lines + num_shifts - 1)
@@ -149,7 +149,7 @@ class Layout:
         return torch.cat(shifts, dim=4).flatten(2, 3)
 
     def _fetch_extra(self, x: Tensor, extra: Tensor) -> Tensor:
-        # Tokens of the whole batch on one axis: [batch, time, head, width] is how projections lie
+        # All tokens of the batch along one axis: the projections produce [batch, time, head, width]
         # in memory anyway.
         num_batch, num_heads, num_keys, width = x.shape
         first = num_keys * torch.arange(num_batch, device=x.device)[:, None, None]
@@ -170,8 +170,8 @@ def allowed_pairs(mask: Mask, layout: Layout) -> Bool[Tensor, "#batch #head bloc
 def pair_numbers(
     layout: Layout, num_batch: int, num_heads: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Numbers of batch, head, query and key that broadcast to [batch, head, block, place, chosen],
-    all inside the tables."""
+    """Index tensors of batch, head, query and key that broadcast to [batch, head, block, place,
+    chosen], all inside the tables."""
     batch = torch.arange(num_batch, device=layout.device).view(-1, 1, 1, 1, 1)
     head = torch.arange(num_heads, device=layout.device).view(-1, 1, 1, 1)
     query = layout.query.clamp(max=layout.num_queries - 1)[None, None, :, :, None]
@@ -189,7 +189,7 @@ def attend_gathered(
     bias: Bias | None = None,
     dropout_rate: float = 0.0,
 ) -> Float[Tensor, "batch head query value_dim"]:
-    """Softmax over the allowed pairs; a query without one gives zeros."""
+    """Softmax over the visible pairs; a query without one gives zeros."""
     scores = layout.fetch_queries(leave_half(q)) @ layout.fetch_keys(leave_half(k)).transpose(
         -2, -1
     )
@@ -209,13 +209,13 @@ def attend_gathered(
 
 
 def in_eights(tokens: Int[Tensor, "... count"], *, beside: int = 0) -> Int[Tensor, "... more"]:
-    """Filled up with −1 until they and those beside them are a multiple of eight: tensor cores take
-    whole eights, and the compiler pads the rows of odd tables by itself (torch 2.11 in bfloat16 on
-    CUDA; Longformer, the one kernel with such tables, learnt less well there)."""
+    """Padded with −1 until their number, with the keys beside them, is a multiple of eight: tensor
+    cores need multiples of eight, and the compiler pads odd rows by itself (with torch 2.11 in
+    bfloat16 on CUDA, Longformer, the only kernel with such tables, then learnt less well)."""
     return F.pad(tokens, (0, -(tokens.shape[-1] + beside) % 8), value=-1)
 
 
 def fitting_block(num_near: int) -> int:
-    """Queries to a block: few waste products on small blocks, many on keys that only some of them
-    see."""
+    """Number of queries in a block: small blocks make products inefficient, large ones compute
+    pairs that the mask hides."""
     return next(size for size in (16, 32, 64, 128) if 2 * size >= num_near or size == 128)

@@ -1,9 +1,10 @@
-"""Keys that share a hash bucket with a query, in every round of locality-sensitive hashing.
+"""The keys that share a hash bucket with a query, in every round of locality-sensitive hashing.
 
-    Sorted by bucket, a bucket is one stretch, so the keys of token i are an interval of places:
+    Tokens are sorted by bucket; the place of a token is its index in this order. A bucket is
+    contiguous, so the keys of token i are an interval of places:
     low = max(start of the bucket, place − window)
     high = min(end of the bucket, place + window); causal: place
-    i looks at j in a round  ⟺  low_i ≤ place_j ≤ high_i
+    i attends to j in a round  ⟺  low_i ≤ place_j ≤ high_i
 
 The tokens of a round are cut into blocks of `window` places. A block is compared with itself, the
 block before it and, without causality, the block after it. Two comparisons tell whether a pair of
@@ -23,64 +24,64 @@ from torch import Tensor
 from headwise.attention.segment_order import invert
 
 PADDING = torch.iinfo(torch.long).max
-"""The bucket of tokens that meet nobody."""
+"""The bucket of tokens that attend to no other token."""
 
 
 @dataclass(frozen=True, eq=False)
 class BucketNeighbours:
-    """All rounds' orders: place p of a round holds token order[p], which meets the places low[p] …
-    high[p]."""
+    """The sorted orders of all rounds: place p of a round holds token order[p], which attends to
+    the places low[p] … high[p]."""
 
     order: Int[Tensor, "batch head round time"]
     place: Int[Tensor, "batch head round time"]
     low: Int[Tensor, "batch head round time"]
     high: Int[Tensor, "batch head round time"]
     size: int
-    """Of a block."""
+    """Number of places in a block."""
     num_sides: int
 
     def sort(
         self, x: Float[Tensor, "batch head time size"]
     ) -> Float[Tensor, "batch head round block place size"]:
-        """What belongs to tokens, in the order of each round."""
+        """Vectors of tokens, in the order of each round."""
         there, back = self.order.flatten(2), _beside(self.place)
         return self._blocks(_SortedRows.apply(x, there, back).unflatten(2, self.order.shape[2:]))
 
     def unsort(
         self, blocks: Float[Tensor, "batch head round block place size"]
     ) -> Float[Tensor, "batch head round time size"]:
-        """Back in the order of the tokens."""
+        """Vectors in the order of each round, back in the order of the tokens."""
         x = blocks.flatten(3, 4)[:, :, :, : self.order.shape[3]].flatten(2, 3)
         return _SortedRows.apply(x, _beside(self.place), _beside(self.order)).unflatten(
             2, self.order.shape[2:]
         )
 
     def with_neighbours(self, blocks: Tensor) -> Tensor:
-        """Each block with the one before it, and with two sides the one after it too."""
+        """Each block with the one before it and, if not causal, the one after it."""
         before = F.pad(blocks, (0, 0, 0, 0, 1, 0))[..., :-1, :, :]
         after = [F.pad(blocks, (0, 0, 0, 0, 0, 1))[..., 1:, :, :]] if self.num_sides == 2 else []
         return torch.cat([before, blocks, *after], dim=-2)
 
     def compare(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """For each pair in each round's order, [batch, head, round, block, query, key]: 1 if it
-        meets in this round, and in how many others."""
+        """For each pair in the order of each round, [batch, head, round, block, query, key]: 1 if
+        the pair is found in this round, and the number of other rounds in which it is found."""
         here = self._meet(self.low, self.high, self._own_places()).to(dtype)
         others = torch.zeros((), dtype=dtype, device=here.device)
         for shift in range(1, self.order.shape[2]):
-            # In each round's order, the places and intervals that its tokens have in another round.
+            # The places and intervals of the tokens in another round, in the order of each round.
             place, low, high = (x.roll(-shift, dims=2) for x in (self.place, self.low, self.high))
             place = place.gather(-1, self.order)
             low, high = low.gather(-1, place), high.gather(-1, place)
             keys = (
                 self.with_neighbours(self._blocks(place[..., None] + 1))[..., 0] - 1
-            )  # nobody's place is -1
+            )  # no token has place -1
             also = self._meet(low, high, keys)
             others = also.to(dtype) if shift == 1 else others.add_(also)
         return here, others
 
     def itself(self, like: Tensor) -> Float[Tensor, "query key"]:
-        """1 where query and key are one token: a block's places in those of itself and its
-        neighbours."""
+        """1 where query and key are the same token: places of a block against those of itself and
+        its neighbours."""
         table = torch.eye(self.size, dtype=like.dtype, device=like.device)
         return F.pad(table, (self.size, self.size if self.num_sides == 2 else 0))
 
@@ -130,15 +131,15 @@ def find_neighbours(
 
 
 def _beside(number: Int[Tensor, "batch head round time"]) -> Int[Tensor, "batch head place"]:
-    """Numbers within a round as numbers among all rounds, one behind the other."""
+    """Indices within a round as indices into all rounds, one after the other."""
     num_rounds, length = number.shape[2:]
     return (number + length * torch.arange(num_rounds, device=number.device)[:, None]).flatten(2)
 
 
 class _SortedRows(torch.autograd.Function):
-    """x[…, order, :], whole rows at a time. `order` names every row equally often (once a round);
-    going back, the gradient's rows in the order `inverse` are the rounds one behind the other, and
-    are added in that order: the result is the same every time."""
+    """x[…, order, :], whole rows at a time. `order` contains every row equally often (once a
+    round). In the backward pass the rows of the gradient in the order `inverse` are the rounds one
+    after the other, and are added in that order: the result is deterministic."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
     attention over pattern ∧ mask
 
 A kernel gives a `plan`: its pattern as a mask, the layout that fetches every pair of the pattern
-(and others, which the pattern hides), and the queries that look everywhere (wide_rows.py). Two
+(and others, which the pattern hides), and the queries that attend to all keys (wide_rows.py). Two
 forms compute a plan: the chunked form (gathered.py: batched products, any device) and the
 block-sparse form (flex.py: one fused kernel on CUDA). `form="auto"` takes flex on CUDA, except with
 dropout or in double precision, which flex does not support, and for short rows outside a compiled
@@ -39,7 +39,7 @@ Views = tuple[Tensor, Tensor, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The pattern of a kernel for one batch. `wide` is None where no query looks everywhere."""
+    """The pattern of a kernel for one batch. `wide` is None if no query attends to all keys."""
 
     pattern: Part
     layout: Layout
@@ -48,18 +48,18 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Planned(Prepared):
-    """A mask asked about the pairs of a plan once, for a stack of layers that all use them."""
+    """A mask evaluated once at the pairs of a plan, for a stack of layers that all use them."""
 
     plan: Plan
     near: Bool[Tensor, "#batch #head block place chosen"] | FlexTable
     far: Bool[Tensor, "#batch #head key_block target key"] | None
     kernel: object
-    """Who planned it: another pattern must plan again."""
+    """The kernel that planned it: another pattern must plan again."""
 
 
 class SparseAttention(ABC):
-    """A kernel that looks at few pairs; those who inherit say which (`plan`) and are frozen
-    dataclasses."""
+    """A kernel that computes few pairs; a subclass defines which (`plan`) and is a frozen
+    dataclass."""
 
     kind: ClassVar[str]
     dropout_rate: float
@@ -73,7 +73,7 @@ class SparseAttention(ABC):
             return mask
         drops = (
             self.dropout_rate > 0 and torch.is_grad_enabled()
-        )  # a guess at what the layers will ask for; they work out what it misses
+        )  # a guess of what the layers will need; they compute what is missing
         flexes = self._flexes(device, num_keys) and (self.form == "flex" or not drops)
         part = self._work_out(mask, num_queries, num_keys, device, flexes=flexes)
         return Mask((part,), blind_count=mask.blind_count)
@@ -99,8 +99,8 @@ class SparseAttention(ABC):
         bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
-        """`far` are the queries, keys and values of the queries that look everywhere, if they have
-        projections of their own."""
+        """`far` are the queries, keys and values of the queries that attend to all keys, if they
+        have separate projections."""
         check_shapes(*near)
         refuse_vectors(bias, kind=self.kind)
         if is_empty(near[0], near[1]):
@@ -129,7 +129,7 @@ class SparseAttention(ABC):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        """The whole map, zero outside the pattern: for looking, so it may be as large as it is."""
+        """The whole map, zero outside the pattern; for inspection, so its size does not matter."""
         if is_empty(q, k):
             return empty_weights(q, k)
         mask = mask.as_given()
@@ -139,7 +139,7 @@ class SparseAttention(ABC):
     def _planned(
         self, mask: Mask, q: Tensor, k: Tensor, *, bias: Bias | None, dropout_rate: float
     ) -> Planned:
-        """As prepared, if it was by this kernel and for this form."""
+        """The prepared plan, if this kernel prepared it for this form."""
         flexes = self._flexes(q.device, k.shape[2]) and (
             self.form == "flex" or _fits_flex(q, bias, dropout_rate)
         )
@@ -162,7 +162,7 @@ class SparseAttention(ABC):
         mask = mask.as_given()
         plan = self.plan(mask, num_queries, num_keys, device)
         seen = mask & Mask((plan.pattern,))
-        # Queries that look everywhere are few: the mask alone says what they see.
+        # Queries that attend to all keys are few: for them the dense mask is used.
         far = None if plan.wide is None else allowed_targets(mask, plan.wide, num_keys)
         if flexes:
             only_band = all(isinstance(part, Causal) for part in mask.parts)
@@ -171,8 +171,8 @@ class SparseAttention(ABC):
 
 
 def _fits_flex(q: Tensor, bias: Bias | None, dropout_rate: float) -> bool:
-    """What the fused kernel knows: no dropout, no double precision, no tiny heads; a learned bias
-    would need sums of its own."""
+    """What the fused kernel supports: no dropout, no double precision, no small heads, no learned
+    bias, whose gradient would need additional sums."""
     table = bias.table if isinstance(bias, DistanceBias) else bias
     learned = table is not None and not (isinstance(table, Tensor) and not table.requires_grad)
     return dropout_rate == 0 and q.dtype != torch.float64 and q.shape[-1] >= 16 and not learned
@@ -181,7 +181,7 @@ def _fits_flex(q: Tensor, bias: Bias | None, dropout_rate: float) -> bool:
 def dense_by_pairs(
     part: Part, num_queries: int, num_keys: int, device: torch.device
 ) -> Bool[Tensor, "#batch #head query key"]:
-    """The table of a part that is written as a rule for single pairs."""
+    """The dense table of a part that is defined for single pairs."""
     num_batch, num_heads = part.sizes
     batch = torch.arange(num_batch, device=device).view(-1, 1, 1, 1)
     head = torch.arange(num_heads, device=device).view(-1, 1, 1)
@@ -191,18 +191,18 @@ def dense_by_pairs(
 
 
 def refuse_causal(kind: str, mask: Mask, way: str = "", way_zh: str = "") -> None:
-    """For patterns in which some look ahead; `way`: what else can be done about it."""
+    """For patterns in which some tokens attend to later ones; `way`: what can be done instead."""
     if mask.causal_offset is not None:
         raise MaskError(
-            f"attention.kind={kind} was given a causal mask, but its global tokens look ahead; "
-            f"use attention.kind=window or fused in a decoder{way}",
-            f"attention.kind={kind} 收到因果掩码，但其全局词元会向后看；解码器请使用 "
+            f"attention.kind={kind} was given a causal mask, but its global tokens attend to "
+            f"later ones; use attention.kind=window or fused in a decoder{way}",
+            f"attention.kind={kind} 收到因果掩码，但其全局词元会关注后面的词元；解码器请使用 "
             f"attention.kind=window 或 fused{way_zh}",
         )
 
 
 def only_self_attention(kind: str, num_queries: int, num_keys: int) -> None:
-    """Refuse two sequences: a pattern of sentences means nothing between them."""
+    """Refuse two sequences: a pattern inside sentences is undefined between them."""
     if num_queries != num_keys:
         raise UsageError(
             f"attention.kind={kind} was given {num_queries} queries and {num_keys} keys; it needs "

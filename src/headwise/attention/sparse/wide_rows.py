@@ -1,5 +1,5 @@
-"""Queries that look at everything (global tokens): each block of keys serves the queries that need
-it.
+"""Queries that attend to all keys of their sentence (global tokens), computed block of keys by
+block of keys.
 
     for every block of keys J:   queries I(J) = the wide queries whose sentence reaches into J
         scores = q_I k_Jᵀ / √head_dim            a piece of the softmax of each query
@@ -7,10 +7,10 @@ it.
         output_i = Σ_J Σ_j∈J exp(s_ij − m_i) v_j / Σ_J Σ_j∈J exp(s_ij − m_i)
 
 One wide query costs as many products as there are keys, w of them n · w. In a row of many sentences
-each costs only its own sentence, and the sum stays n · w. Packed rows need no shape of their own: a
-table of numbers says which queries a block of keys serves. Where a row is one sentence, all keys
-serve the same queries, and those are plain attention of a few queries over all keys, in one fused
-kernel.
+each costs only its own sentence, and the sum stays n · w. Packed rows need no other shapes: a table
+of indices lists the queries that a block of keys serves. If a row is one sentence, all blocks of
+keys serve the same queries, and the result is plain attention of a few queries over all keys, in
+one fused kernel.
 
 Tested against: attention/kernels/full.py under the same mask, written out.
 """
@@ -38,8 +38,8 @@ class WideRows:
     target: Int[Tensor, "#batch key_block target"]
     is_wide: Bool[Tensor, "#batch query"]
     is_shared: bool = False
-    """All keys of a row are one block, and every wide query of the row may look at all of them: a
-    row that is one sentence."""
+    """Whether all keys of a row form one block, and every wide query of the row may attend to all
+    of them: a row that is one sentence."""
 
     def key(self) -> Int[Tensor, "key_block place"]:
         size = self.target.shape[1] * self.block
@@ -76,7 +76,7 @@ def attend_widely(
     bias: Bias | None = None,
     dropout_rate: float = 0.0,
 ) -> Float[Tensor, "batch head query value_dim"]:
-    """The output of wide queries; zeros elsewhere, and for one that sees nothing."""
+    """The output of wide queries; zeros for other queries, and for one without a visible key."""
     if rows.is_shared:
         return _attend_shared(q, k, v, rows, allowed, bias=bias, dropout_rate=dropout_rate)
     assert allowed is not None
@@ -101,15 +101,15 @@ def attend_widely(
     total = scores.new_zeros(num_batch, num_heads, num_queries).scatter_add(
         2, index, exponents.sum(-1).flatten(2)
     )
-    # Divided before the product: gradients of scores then sum to zero in any precision. Divided
-    # after it, what bfloat16 rounds off pushes all keys of a query one way, and a projection that
-    # only such queries use follows it until it fails.
+    # Divided before the product: the gradients of the scores then sum to zero in any precision.
+    # Divided after it, the rounding of bfloat16 adds a common drift to all keys of a query, and a
+    # projection used only by such queries follows it until training fails.
     weights = exponents / torch.where(total > 0, total, 1.0).gather(2, index).view(
         *scores.shape[:-1], 1
     )
     if dropout_rate > 0:
         weights = F.dropout(weights, dropout_rate)
-    # Sums over many pieces are kept wide, as a product keeps its own.
+    # Sums over many pieces are accumulated in float32, as inside a product.
     pieces = (weights.to(v.dtype) @ _blocks(v, rows)).to(scores.dtype).flatten(2, 3)
     output = pieces.new_zeros(num_batch, num_heads, num_queries, v.shape[3])
     return output.scatter_add(2, index[..., None].expand(-1, -1, -1, v.shape[3]), pieces).to(
@@ -139,7 +139,7 @@ def _attend_shared(
     found = FusedAttention(dropout_rate)(
         _fetch(q, rows)[:, :, 0], k, v, mask, bias=bias, training=dropout_rate > 0
     )
-    # What was found for none is written behind the end and cut off.
+    # Results of −1 entries are written behind the end and cut off.
     index = torch.where(rows.target[:, 0] < 0, q.shape[2], target)[:, None, :, None].expand_as(
         found
     )

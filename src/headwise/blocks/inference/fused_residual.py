@@ -1,12 +1,12 @@
-"""The residual stream of one decoding step: who reads it applies a norm, who is done adds to it.
+"""The residual stream of one decoding step, with norms fused into the products that read it.
 
     norm before:   read: norm_i(x) Wᵀ       add: x ← x + y
     norm after:    read: n(x) Wᵀ            add: x ← n(x) + y, n ← norm_i; the norm of the last sum
                                             is applied by the next reader
 
-Norms are put off until somebody reads. Then a product of few rows applies the norm itself, and with
-many rows the sum and its norm are one operation (blocks/inference/projection.py). The numbers are
-those of `Residual`.
+A norm is deferred until its result is read. With few rows the product applies the norm itself, and
+with many rows the sum and its norm are one operation (blocks/inference/projection.py). The numbers
+are those of `Residual`.
 
 Tested through the whole decoder: step by step = at once.
 """
@@ -32,7 +32,7 @@ class FusedResidual:
         norm: nn.Module | None = None,
         activation: Activation | None = None,
     ) -> Float[Tensor, "row output"]:
-        """A product of the stream, under the reader's norm or the one that is owed."""
+        """A product of the stream, after the reader's norm or the deferred one."""
         if fuses(self._x):
             return project(
                 self._x,
@@ -51,8 +51,8 @@ class FusedResidual:
         *,
         residual: Residual,
     ) -> None:
-        """The end of a sub-layer: its last product, of `y`, joins the stream as this residual
-        connection has it."""
+        """The end of a sub-layer: its last product, of `y`, is added to the stream as this residual
+        connection defines it."""
         if fuses(self._x):
             self._x = project(y, weight, bias, residual=self._x, residual_norm=self._owed)
         else:
@@ -60,7 +60,7 @@ class FusedResidual:
         self._owed = residual.norm if residual.place == "after" else None
 
     def _settle(self, norm: nn.Module | None) -> Float[Tensor, "row dim"]:
-        """What a reader of many rows sees; what was put off is done."""
+        """The stream after the norm, for readers of many rows; a deferred norm is applied."""
         if norm is not None:
             self._x, seen = add_and_norm(self._x, self._addend, norm)
         elif self._owed is not None:
@@ -73,5 +73,5 @@ class FusedResidual:
 
 
 def norm_before(residual: Residual) -> nn.Module | None:
-    """The norm that the first product inside a residual connection applies to what it reads."""
+    """The norm that the first product inside a residual connection applies to its input."""
     return residual.norm if residual.place == "before" else None

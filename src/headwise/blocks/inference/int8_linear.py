@@ -2,10 +2,10 @@
 multiplied four at a time.
 
     W_oi ≈ scale_o · w_oi,  w in -127 … 127,  scale_o = max_i |W_oi| / 127 for each output
-    x_i  ≈ scale_x · (x̂_i − zero), found anew at every call
+    x_i  ≈ scale_x · (x̂_i − zero), determined at every call
     y_o  = scale_x · scale_o · Σ_i (x̂_i − zero) w_oi + b_o
 
-Jacob et al. 2018. Weights are rounded once, activations when they come (*dynamic* quantisation), so
+Jacob et al. 2018. Weights are rounded once, activations at every call (*dynamic* quantisation), so
 no calibration data are needed; sums are exact in 32 bits. Two implementations, tried in this order
 (models/inference.py):
 
@@ -14,8 +14,8 @@ no calibration data are needed; sums are exact in 32 bits. Two implementations, 
     integer   `torch._int_mm` between ordinary operators, one range per row: slower, but without
               quantised tensors, which torch is about to remove.
 
-Not differentiable; the layer it is made from is left alone. Tested against: nn.Linear, and the
-formula in double precision.
+Not differentiable; the original layer is not changed. Tested against: nn.Linear, and the formula in
+double precision.
 """
 
 import warnings
@@ -35,7 +35,7 @@ VNNI_IS_THERE: bool = getattr(torch.cpu, "_is_vnni_supported", lambda: False)()
 def quantize_rows(
     x: Float[Tensor, "row dim"],
 ) -> tuple[Int8[Tensor, "row dim"], Float[Tensor, "row 1"]]:
-    """Whole numbers from -127 to 127, and what to multiply each row with to get it back."""
+    """Whole numbers from -127 to 127, and the factor of each row that restores the weights."""
     scale = x.abs().amax(1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny) / LARGEST
     return (x / scale).round_().to(torch.int8), scale
 
@@ -47,8 +47,8 @@ class FbgemmLinear(nn.Module):
         zero = torch.zeros(len(integers), dtype=torch.long)
         with quantized_engine("fbgemm"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # The only form of an int8 weight that fbgemm packs is a quantised tensor, whose makers
-            # warn that they will go.
+            # fbgemm packs int8 weights only as quantised tensors, whose constructors warn that they
+            # will be removed.
             quantized = torch._make_per_channel_quantized_tensor(
                 integers, scale[:, 0].double(), zero, 0
             )

@@ -1,13 +1,12 @@
-"""Self-attention for inference: queries, keys and values of the same token from one product instead
-of two.
+"""Self-attention for inference: queries, keys and values from one product instead of two.
 
     [q | k | v] = x [W_q | W_k | W_v] + [b_q | b_k | b_v]
 
-In self-attention all three are asked of the same x, so the three weights may stand on top of each
-other: one larger product instead of two small ones, and x is read (in int8: rounded) once. The
-result is the same number by number.
+In self-attention all three are projections of the same x, so their weights can be concatenated: one
+larger product instead of two small ones, and x is read (in int8: rounded) once. The results are the
+same numbers.
 
-Made from a trained MultiHeadAttention, which is left alone. Tested against: it.
+Built from a trained MultiHeadAttention, which is not changed. Tested against: that module.
 """
 
 import torch
@@ -19,7 +18,7 @@ from headwise.blocks.inference.operator_probe import MakeLinear
 
 
 class JointAttention(MultiHeadAttention):
-    """A MultiHeadAttention that is only asked about `memory = x`."""
+    """A MultiHeadAttention that is only called with `memory = x`."""
 
     output: nn.Module  # type: ignore[assignment]
 

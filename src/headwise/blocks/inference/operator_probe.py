@@ -1,9 +1,8 @@
-"""Trying an operator before relying on it: torch's fast products for CPUs are not public, and may
-go, or be missing on a machine.
+"""Test an operator before relying on it: torch's fast products for CPUs are not public, and may be
+removed, or missing on a machine.
 
-A layer is made from a small weight and asked for a small product, which is compared with torch's
-own. Whatever goes wrong becomes a reason in words, which `headwise doctor` repeats, and something
-slower is used instead.
+A layer is made from a small weight, and a small product is compared with that of torch. Any failure
+becomes a reason in words, which `headwise doctor` shows, and a slower form is used instead.
 """
 
 import contextlib
@@ -27,14 +26,15 @@ def refusal_of(make: MakeLinear, *, tolerance: float) -> str | None:
     except (
         AttributeError,
         RuntimeError,
-    ) as error:  # an operator, or the hardware for it, is not there
+    ) as error:  # the operator, or the hardware for it, is missing
         return f"{type(error).__name__}: {str(error).splitlines()[0]}"
     return None if difference < tolerance else "its products are wrong here"
 
 
 @contextlib.contextmanager
 def quantized_engine(name: str) -> Iterator[None]:
-    """torch packs for the engine that is set for the whole process; it is set back afterwards."""
+    """torch packs for the engine that is set for the whole process; the setting is restored
+    afterwards."""
     before = torch.backends.quantized.engine
     torch.backends.quantized.engine = name
     try:

@@ -1,13 +1,12 @@
-"""A linear layer with what stands around it in a Transformer: norm before, activation and residual
-after.
+"""A linear layer with the operations around it in a Transformer: norm before, activation and
+residual after.
 
     y = activation(norm(x) Wᵀ + b) + residual
     or, with the norm after each sub-layer, … + norm(residual)
 
-Written as one function because a GPU computes it as one kernel when the rows are few
+Written as one function because a GPU computes it as one kernel if the rows are few
 (gpu/projection.py): a decoding step of one sentence is fifty such products, each of which takes as
-long as starting it. With many rows the products themselves take the time, and torch's are the best
-there are.
+long as its launch. With many rows the products dominate, and those of torch are used.
 
 Tested against: the modules called one after the other, and gpu/projection.py against this.
 """
@@ -23,9 +22,9 @@ from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.gpu import runs_kernels
 
 FEW_ROWS = 3
-"""More rows than this are left to torch's products."""
+"""Larger numbers of rows use the products of torch."""
 MAX_DIM = 2048
-"""The kernels hold a whole row."""
+"""The kernels hold a whole row in registers."""
 
 Activation = Callable[[Tensor], Tensor]
 _NAMES: dict[Activation | None, str | None] = {None: None, F.relu: "relu", F.gelu: "gelu"}
@@ -62,9 +61,7 @@ def project(
         )
     x = x if norm is None else norm(x)
     if activation is F.relu and bias is not None and x.is_cuda:
-        y = torch._addmm_activation(
-            bias, x, weight.t()
-        )  # the product's last act there, and so free
+        y = torch._addmm_activation(bias, x, weight.t())  # fused into the product there, at no cost
     else:
         y = F.linear(x, weight, bias)
         y = y if activation is None else activation(y)
@@ -74,7 +71,7 @@ def project(
 
 
 def fuses(x: Float[Tensor, "row dim"]) -> bool:
-    """Whether what stands around a product of these rows is computed with it."""
+    """Whether the operations around a product of these rows are computed in the same kernel."""
     return x.shape[0] <= FEW_ROWS and runs_kernels(x)
 
 
