@@ -14,7 +14,7 @@ from headwise.attention.kernels.performer import PerformerAttention
 from headwise.attention.kernels.reformer import ReformerAttention
 from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.masks import Mask
-from headwise.attention.size_checks import Size, check_sizes
+from headwise.attention.size_checks import BoundedSize, check_sizes
 from headwise.errors import UsageError
 from headwise.randomness import torch_generator
 from tests.laws.references import SharedQueryKey
@@ -79,8 +79,8 @@ def test_what_is_no_whole_number_is_no_size(given: object) -> None:
         UsageError,
         match=r"WindowAttention was given left=.*; a whole number from 0 to 1,073,741,824",
     ):
-        check_sizes("WindowAttention", Size("left", given, least=0))
-    check_sizes("WindowAttention", Size("left", np.int64(3)), Size("block", None))
+        check_sizes("WindowAttention", BoundedSize("left", given, least=0))
+    check_sizes("WindowAttention", BoundedSize("left", np.int64(3)), BoundedSize("block", None))
 
 
 def test_many_rounds_are_counted_right() -> None:

@@ -71,7 +71,7 @@ class RowLimit(NamedTuple):
     tokens: int
 
 
-class Size(NamedTuple):
+class KernelSize(NamedTuple):
     """The setting of a kernel that decides how many keys a query sees."""
 
     label: Words
@@ -119,7 +119,7 @@ class AttentionKind(Kind):
         return SCORE_NEEDS
 
     @property
-    def size(self) -> Size | None:
+    def size(self) -> KernelSize | None:
         """The setting that decides how many keys a query sees, if there is a single one."""
         return None
 

@@ -45,7 +45,7 @@ def of_token(table: Shaped[Tensor, "#batch time"], batch: Tensor, token: Tensor)
 
 
 @runtime_checkable
-class Part(Protocol):
+class MaskCondition(Protocol):
     """One condition of a mask, for single pairs (`at`) or for all of them (`dense`)."""
 
     @property
@@ -67,7 +67,7 @@ class Part(Protocol):
 class LengthPart(Protocol):
     """A part whose rule uses the length of the row."""
 
-    def at_any_length(self, device: torch.device) -> Part:
+    def at_any_length(self, device: torch.device) -> MaskCondition:
         """The same part with the length as a tensor, so that one compiled kernel serves all lengths
         (flex.py)."""
         ...
@@ -108,7 +108,7 @@ class Causal:
 
 
 @dataclass(frozen=True)
-class Window:
+class Band:
     """Query i may attend to `left` keys before it and `right` keys after it (offset as for
     `Causal`)."""
 
@@ -197,7 +197,7 @@ class Explicit:
 class Mask:
     """A conjunction of parts; without parts every key is visible. Join masks with `&`."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[MaskCondition, ...] = ()
     blind_count: bool = True
     """Whether a query without visible keys must give zeros; False if its result is never read and
     any finite number will do."""
@@ -226,7 +226,9 @@ class Mask:
 
     def as_given(self) -> "Mask":
         """The mask before it was prepared: its parts can be recognised again."""
-        nested = (part.mask.parts if isinstance(part, Prepared) else (part,) for part in self.parts)
+        nested = (
+            part.mask.parts if isinstance(part, PreparedMask) else (part,) for part in self.parts
+        )
         return Mask(tuple(one for parts in nested for one in parts), blind_count=self.blind_count)
 
     def is_empty(self, num_queries: int, num_keys: int) -> bool:
@@ -270,7 +272,7 @@ class Mask:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedMask:
     """A mask together with what a kernel has prepared from it, once for a stack of layers; other
     kernels use it as the plain mask."""
 
@@ -304,7 +306,7 @@ def causal(offset: int = 0) -> Mask:
 
 
 def window(left: int, right: int, *, offset: int = 0) -> Mask:
-    return Mask((Window(left, right, offset),))
+    return Mask((Band(left, right, offset),))
 
 
 def padding(real: Bool[Tensor, "batch key"]) -> Mask:

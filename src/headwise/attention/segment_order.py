@@ -23,7 +23,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from headwise.attention.biases import Bias
-from headwise.attention.masks import Causal, Mask, Padding, Part, Prepared, Segments
+from headwise.attention.masks import Causal, Mask, MaskCondition, Padding, PreparedMask, Segments
 from headwise.attention.packed_segments import line_up, read_segments, real_tokens
 from headwise.errors import MaskError, UsageError
 
@@ -46,7 +46,7 @@ class SegmentOrder:
 
 
 @dataclass(frozen=True, eq=False)
-class OrderedMask(Prepared):
+class OrderedMask(PreparedMask):
     """A mask as causal (an offset or None), visible keys (or None for all) and a line (None: one
     sentence)."""
 
@@ -84,7 +84,7 @@ def order_mask(
     return OrderedMask(mask, mask.causal_offset, visible, line)
 
 
-def _refusal(part: Part, kind: str, *, causal_too: bool) -> MaskError:
+def _refusal(part: MaskCondition, kind: str, *, causal_too: bool) -> MaskError:
     given = type(part).__name__.lower()
     can, can_zh = (
         ("causal, padding and segments", "因果、填充与分段")

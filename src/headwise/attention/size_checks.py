@@ -18,7 +18,7 @@ LARGEST_SIZE = 1 << 30
 
 
 @dataclass(frozen=True)
-class Size:
+class BoundedSize:
     """A size with its bounds."""
 
     name: str
@@ -29,7 +29,7 @@ class Size:
     is_even: bool = False
 
 
-def check_sizes(kernel: str, *sizes: Size) -> None:
+def check_sizes(kernel: str, *sizes: BoundedSize) -> None:
     """Refuse a kernel with a size out of its bounds. Kernels built inside a compiled step are not
     checked: they are copies of checked ones."""
     if torch.compiler.is_compiling():

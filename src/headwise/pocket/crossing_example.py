@@ -11,13 +11,13 @@ from headwise.pocket.phrases import Quality
 from headwise.pocket.sentence import Sentence, capitalise
 from headwise.pocket.sentence_patterns.pronouns_for_things import crossing_verb
 from headwise.pocket.sentence_patterns.table import patterns
-from headwise.pocket.template import Slot, render
+from headwise.pocket.template import TemplateSlot, render
 
 
 def crossing_example(reason: str, meant: str) -> Sentence:
     """The sentence with a reason that points to the animal (``s``) or to the street (``o``)."""
     animal, street = NounPhrase("s", noun("animal")), NounPhrase("o", noun("road"))
-    slots: dict[str, Slot] = {
+    slots: dict[str, TemplateSlot] = {
         "s": animal,
         "o": street,
         "v": crossing_verb("过"),

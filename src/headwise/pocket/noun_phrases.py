@@ -283,7 +283,7 @@ class Reference:
         return [Token(german.PRONOUN[gender][form[0]], "PRON", self.name)]
 
 
-class Relative:
+class RelativeClause:
     """The relative pronoun of a German clause, and English who or that; Chinese uses 的 instead."""
 
     __slots__ = ("agreement", "antecedent", "name")

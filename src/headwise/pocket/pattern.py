@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from importlib import resources
 
 from headwise.pocket.random_draw import Draw
-from headwise.pocket.template import Part, Slot, parse
+from headwise.pocket.template import TemplatePart, TemplateSlot, parse
 
-Slots = Mapping[str, Slot]
+Slots = Mapping[str, TemplateSlot]
 
 
 @dataclass(frozen=True)
 class Wording:
     """One template per language, parsed."""
 
-    en: tuple[Part, ...]
-    zh: tuple[Part, ...]
-    de: tuple[Part, ...]
+    en: tuple[TemplatePart, ...]
+    zh: tuple[TemplatePart, ...]
+    de: tuple[TemplatePart, ...]
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from headwise.pocket.lexicon import Noun, adjective, adjectives_for, names, noun
 from headwise.pocket.noun_phrases import NamePhrase, NounPhrase, Reference
 from headwise.pocket.phrases import Quality
 from headwise.pocket.random_draw import Draw
-from headwise.pocket.template import Slot
+from headwise.pocket.template import TemplateSlot
 from headwise.pocket.word_choices import OWNED, people, when
 
 
 @dataclass(frozen=True)
-class Scene:
+class PronounScene:
     """Two groups of nouns, and the reasons that point to the first or to the second.
     A reason may name the only concept it fits, as in ``deep@river``."""
 
@@ -26,7 +26,7 @@ class Scene:
     first_reasons: str
     second_reasons: str
 
-    def slots(self, draw: Draw) -> dict[str, Slot]:
+    def slots(self, draw: Draw) -> dict[str, TemplateSlot]:
         """Draw both things with different German genders, a reason, and the pronoun that it
         decides.
         """
@@ -34,7 +34,7 @@ class Scene:
         other = draw.choose([item for item in nouns_of(self.second) if item.gender != one.gender])
         draw.pair("antecedents", one.concept, other.concept)
         first, second = mentioned(draw, "s", one), mentioned(draw, "o", other)
-        pair: dict[str, Slot] = {"s": first, "o": second, "t": when(draw, "recent")}
+        pair: dict[str, TemplateSlot] = {"s": first, "o": second, "t": when(draw, "recent")}
         if draw.percent(50):
             return {**pair, **reason(draw, self.first_reasons, first)}
         return {**pair, **reason(draw, self.second_reasons, second)}
@@ -53,7 +53,7 @@ def mentioned(draw: Draw, name: str, item: Noun) -> NounPhrase:
     return NounPhrase(name, item, determiner)
 
 
-def reason(draw: Draw, reasons: str, meant: NounPhrase | NamePhrase) -> dict[str, Slot]:
+def reason(draw: Draw, reasons: str, meant: NounPhrase | NamePhrase) -> dict[str, TemplateSlot]:
     """A reason a and the pronoun r it points with."""
     fitting = []
     for item in reasons.split():
@@ -77,32 +77,32 @@ def called(phrase: NounPhrase | NamePhrase) -> str:
     return phrase.noun.concept if isinstance(phrase, NounPhrase) else phrase.proper.en
 
 
-CROSSING = Scene(
+CROSSING = PronounScene(
     "walker",
     "crossed",
     "tired tired weak slow afraid oldliving",
     "wide wide dangerous@road,river,motorway,bridge deep@river narrow@bridge",
 )
-FITTING = Scene(
+FITTING = PronounScene(
     "big",
     "container",
     "big wide@trophy,vase,ball,drum,violin,doll long@umbrella,violin",
     "small narrow full",
 )
-LYING = Scene("climber", "soft", "tired weak lazy", "soft warm")
-EATING = Scene(
+LYING = PronounScene("climber", "soft", "tired weak lazy", "soft warm")
+EATING = PronounScene(
     "pet farm monkey bear animal",
     "fruit vegetable sausage egg biscuit",
     "tired weak afraid",
     "hard sour@lemon,apple,pear,peach,tomato hot@egg,sausage,potato",
 )
-PULLING = Scene("strong", "pulled car stone", "weak tired oldliving small", "heavy big")
-HUNTING = Scene("hunting cat dog", "prey", "fast clever strong", "slow weak tired")
-BREAKING = Scene(
+PULLING = PronounScene("strong", "pulled car stone", "weak tired oldliving small", "heavy big")
+HUNTING = PronounScene("hunting cat dog", "prey", "fast clever strong", "slow weak tired")
+BREAKING = PronounScene(
     "stone ball hammer",
     "window mirror vase",
     "heavy hard@stone,hammer",
     "thin oldthing@window,mirror",
 )
-CLIMBING = Scene("pet goat fox monkey", "climbed", "small tired weak", "high steep@wall")
-DRIVING = Scene("tallvehicle", "bridge", "high big", "low")
+CLIMBING = PronounScene("pet goat fox monkey", "climbed", "small tired weak", "high steep@wall")
+DRIVING = PronounScene("tallvehicle", "bridge", "high big", "low")

@@ -42,7 +42,7 @@ class Token(NamedTuple):
     links: str
 
 
-class Slot(Protocol):
+class TemplateSlot(Protocol):
     """Anything that can stand in a hole: it renders itself in each language."""
 
     agreement: int
@@ -64,7 +64,7 @@ class Agreeing(NamedTuple):
     choices: tuple[Token, Token, Token, Token]
 
 
-Part = Token | Hole | Agreeing
+TemplatePart = Token | Hole | Agreeing
 
 
 def parse_word(text: str) -> Token:
@@ -80,9 +80,9 @@ def parse_word(text: str) -> Token:
     return Token(word, TAG_LETTERS[mark[0]], mark[1:].replace(",", " "))
 
 
-def parse(text: str) -> tuple[Part, ...]:
+def parse(text: str) -> tuple[TemplatePart, ...]:
     """Read a whole template line."""
-    parts: list[Part] = []
+    parts: list[TemplatePart] = []
     for piece in text.split():
         if piece.startswith("{"):
             slot, _, form = piece.strip("{}").partition(":")
@@ -106,7 +106,9 @@ def parse_words(text: str) -> tuple[Token, ...]:
     return tuple(parse_word(piece) for piece in text.split())
 
 
-def render(parts: tuple[Part, ...], language: str, slots: Mapping[str, Slot]) -> list[Token]:
+def render(
+    parts: tuple[TemplatePart, ...], language: str, slots: Mapping[str, TemplateSlot]
+) -> list[Token]:
     """Fill the holes of a parsed template."""
     tokens: list[Token] = []
     for part in parts:

@@ -19,7 +19,7 @@ from headwise.pocket.lexicon import (
 from headwise.pocket.noun_phrases import NamePhrase, NounPhrase, Speaker, Subject
 from headwise.pocket.phrases import PlacePhrase, TimePhrase, VerbPhrase
 from headwise.pocket.random_draw import Draw
-from headwise.pocket.template import Slot
+from headwise.pocket.template import TemplateSlot
 
 OBJECT_DETERMINERS = (
     ("a",) * 8 + ("the",) * 6 + ("this",) * 2 + ("my", "our", 2, 3, 4, 5, "some", "many")
@@ -97,7 +97,7 @@ def act(
     verb: Verb | None = None,
     *,
     pronouns: bool = True,
-) -> dict[str, Slot]:
+) -> dict[str, TemplateSlot]:
     """Subject s, verb v and object o that go together."""
     verb = verb or draw.choose(verbs_of(kind))
     subject = person(draw, "s", verb.subjects, pronouns=pronouns)
@@ -123,7 +123,7 @@ def undergoer(
     return thing(draw, "o", noun, determiners)
 
 
-def move(draw: Draw, kind: str, *, pronouns: bool = True) -> dict[str, Slot]:
+def move(draw: Draw, kind: str, *, pronouns: bool = True) -> dict[str, TemplateSlot]:
     """Subject s and a verb v without an object, in a place l where one does this."""
     verb = draw.choose(verbs_of(kind, transitive=False))
     subject = person(draw, "s", verb.subjects, pronouns=pronouns)
@@ -144,7 +144,7 @@ def when(draw: Draw, kind: str) -> TimePhrase:
     return TimePhrase("t", draw.choose(times(kind)))
 
 
-def when_past(draw: Draw, slots: dict[str, Slot]) -> TimePhrase:
+def when_past(draw: Draw, slots: dict[str, TemplateSlot]) -> TimePhrase:
     """A past time that suits the verb v: a house is built last year, a door is opened yesterday."""
     phrase = slots["v"]
     assert isinstance(phrase, VerbPhrase)
@@ -152,7 +152,7 @@ def when_past(draw: Draw, slots: dict[str, Slot]) -> TimePhrase:
     return when(draw, "long" if "years" in kinds else "past" if "long" in kinds else "recent")
 
 
-def when_future(draw: Draw, slots: dict[str, Slot]) -> TimePhrase:
+def when_future(draw: Draw, slots: dict[str, TemplateSlot]) -> TimePhrase:
     """A future time that suits the verb v."""
     phrase = slots["v"]
     assert isinstance(phrase, VerbPhrase)

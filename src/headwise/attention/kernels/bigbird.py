@@ -37,20 +37,20 @@ from headwise.attention.capabilities import (
     LOOKS_AHEAD,
     ONE_SEQUENCE,
     AttentionKind,
+    KernelSize,
     MaskPart,
     Role,
 )
-from headwise.attention.capabilities import Size as KernelSize
 from headwise.attention.kernels.longformer import first_tokens
 from headwise.attention.masks import Mask, number_zero
 from headwise.attention.multi_head import Kernel
 from headwise.attention.packed_segments import Sentences, find_sentences
-from headwise.attention.size_checks import Size, check_sizes
+from headwise.attention.size_checks import BoundedSize, check_sizes
 from headwise.attention.sparse.gathered import Layout, in_eights
 from headwise.attention.sparse.sparse_attention import (
     Form,
-    Plan,
     SparseAttention,
+    SparsePlan,
     dense_by_pairs,
     only_self_attention,
     refuse_causal,
@@ -139,10 +139,10 @@ class BigBirdAttention(SparseAttention):
     def __post_init__(self) -> None:
         check_sizes(
             "BigBirdAttention",
-            Size("block", self.block),
-            Size("num_window_blocks", self.num_window_blocks),
-            Size("num_global_blocks", self.num_global_blocks, least=0),
-            Size("num_random_blocks", self.num_random_blocks, least=0),
+            BoundedSize("block", self.block),
+            BoundedSize("num_window_blocks", self.num_window_blocks),
+            BoundedSize("num_global_blocks", self.num_global_blocks, least=0),
+            BoundedSize("num_random_blocks", self.num_random_blocks, least=0),
         )
 
     @property
@@ -157,7 +157,7 @@ class BigBirdAttention(SparseAttention):
     def num_last(self) -> int:
         return self.num_global_blocks // 2
 
-    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
+    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> SparsePlan:
         refuse_causal(self.kind, mask)
         only_self_attention(self.kind, num_queries, num_keys)
         fitting = self._fit(num_keys)
@@ -188,11 +188,13 @@ class BigBirdAttention(SparseAttention):
         )
         layout = layout.with_extra(self._far_keys(sentences, pattern, layout))
         if self.num_global_blocks == 0:
-            return Plan(pattern, layout)
+            return SparsePlan(pattern, layout)
         if sentences.rows == "packed":
-            return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
+            return SparsePlan(
+                pattern, layout, WideRows(self.block, self._targets(sentences), is_global)
+            )
         rows = WideRows(num_keys, self._global_tokens(sentences), is_global, is_shared=True)
-        return Plan(
+        return SparsePlan(
             RowPattern(self, num_keys) if sentences.rows == "whole" else pattern, layout, rows
         )
 

@@ -37,8 +37,14 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
-from headwise.attention.capabilities import VIEW_NEEDS, AttentionKind, MaskPart, Role, RowLimit
-from headwise.attention.capabilities import Size as KernelSize
+from headwise.attention.capabilities import (
+    VIEW_NEEDS,
+    AttentionKind,
+    KernelSize,
+    MaskPart,
+    Role,
+    RowLimit,
+)
 from headwise.attention.linear.masked_products import CHUNK, masked_products
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import Kernel, Need
@@ -53,7 +59,7 @@ from headwise.attention.segment_order import (
     refuse_bias,
 )
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
-from headwise.attention.size_checks import Size, check_sizes
+from headwise.attention.size_checks import BoundedSize, check_sizes
 from headwise.errors import SettingsError, UsageError
 from headwise.initialization import InitialWeights, normal_by_width
 from headwise.settings.kind import Words
@@ -74,9 +80,9 @@ class LinformerAttention(nn.Module):
         super().__init__()
         check_sizes(
             "LinformerAttention",
-            Size("rank", rank),
-            Size("max_length", max_length),
-            Size("chunk", chunk),
+            BoundedSize("rank", rank),
+            BoundedSize("max_length", max_length),
+            BoundedSize("chunk", chunk),
         )
         if rank > max_length:
             raise UsageError(

@@ -34,21 +34,21 @@ from headwise.attention.capabilities import (
     LOOKS_AHEAD,
     ONE_SEQUENCE,
     AttentionKind,
+    KernelSize,
     MaskPart,
     Role,
 )
-from headwise.attention.capabilities import Size as KernelSize
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.kernels.window import WindowCache, bias_of_last
 from headwise.attention.masks import Mask, explicit, number_zero
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Relation
 from headwise.attention.packed_segments import Sentences, find_sentences
-from headwise.attention.size_checks import Size, check_sizes
+from headwise.attention.size_checks import BoundedSize, check_sizes
 from headwise.attention.sparse.gathered import Layout, fitting_block, in_eights
 from headwise.attention.sparse.sparse_attention import (
     Form,
-    Plan,
     SparseAttention,
+    SparsePlan,
     dense_by_pairs,
     only_self_attention,
     refuse_causal,
@@ -113,10 +113,10 @@ class LongformerAttention(SparseAttention):
     def __post_init__(self) -> None:
         check_sizes(
             "LongformerAttention",
-            Size("window", self.window, least=2, is_even=True),
-            Size("num_global", self.num_global, least=0),
-            Size("dilation", self.dilation),
-            Size("block", self.block),
+            BoundedSize("window", self.window, least=2, is_even=True),
+            BoundedSize("num_global", self.num_global, least=0),
+            BoundedSize("dilation", self.dilation),
+            BoundedSize("block", self.block),
         )
         if not torch.compiler.is_compiling() and self.dilation > 1 and self.num_global > 0:
             raise UsageError(
@@ -128,7 +128,7 @@ class LongformerAttention(SparseAttention):
                 "请设 num_global=0 或 dilation=1",
             )
 
-    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
+    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> SparsePlan:
         if self.num_global > 0:
             refuse_causal(
                 self.kind, mask, ", or build it with num_global=0", "，或以 num_global=0 建立它"
@@ -163,14 +163,14 @@ class LongformerAttention(SparseAttention):
         start = sentences.start[:, 0] if sentences.rows == "padded" else None
         pattern = LongformerPattern(table, start, self.num_global, reach, self.dilation)
         if self.num_global == 0:
-            return Plan(pattern, layout)
+            return SparsePlan(pattern, layout)
         layout = layout.with_extra(first_tokens(sentences, layout.query[:, 0], self.num_global))
         if sentences.rows == "packed":
-            return Plan(
+            return SparsePlan(
                 pattern, layout, WideRows(block, self._targets(sentences, block), is_global)
             )
         targets = first_tokens(sentences, time[:1], self.num_global)
-        return Plan(pattern, layout, WideRows(num_keys, targets, is_global, is_shared=True))
+        return SparsePlan(pattern, layout, WideRows(num_keys, targets, is_global, is_shared=True))
 
     def make_cache(
         self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor

@@ -61,13 +61,18 @@ from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
-from headwise.attention.capabilities import ROW_MASKS, VIEW_NEEDS, AttentionKind, MaskPart
-from headwise.attention.capabilities import Size as KernelSize
+from headwise.attention.capabilities import (
+    ROW_MASKS,
+    VIEW_NEEDS,
+    AttentionKind,
+    KernelSize,
+    MaskPart,
+)
 from headwise.attention.kernels.linear import FeatureAttention
 from headwise.attention.linear.masked_products import CHUNK
 from headwise.attention.multi_head import Kernel, Need
 from headwise.attention.precision import widen
-from headwise.attention.size_checks import Size, check_sizes
+from headwise.attention.size_checks import BoundedSize, check_sizes
 from headwise.randomness import torch_generator
 from headwise.settings.kind import Words
 
@@ -160,10 +165,10 @@ class PerformerAttention(nn.Module, FeatureAttention):
         super().__init__()
         check_sizes(
             "PerformerAttention",
-            Size("head_dim", head_dim),
-            Size("num_features", num_features),
-            Size("redraw_every", redraw_every, least=0, most=1 << 63),
-            Size("chunk", chunk),
+            BoundedSize("head_dim", head_dim),
+            BoundedSize("num_features", num_features),
+            BoundedSize("redraw_every", redraw_every, least=0, most=1 << 63),
+            BoundedSize("chunk", chunk),
         )
         self.num_features, self.redraw_every, self.chunk = num_features, redraw_every, chunk
         self.estimate = estimate

@@ -38,8 +38,14 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache, KeyValueCache
-from headwise.attention.capabilities import ONE_SEQUENCE, ROW_MASKS, AttentionKind, MaskPart, Role
-from headwise.attention.capabilities import Size as KernelSize
+from headwise.attention.capabilities import (
+    ONE_SEQUENCE,
+    ROW_MASKS,
+    AttentionKind,
+    KernelSize,
+    MaskPart,
+    Role,
+)
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Need, Relation
 from headwise.attention.normalizers import masked_softmax
@@ -54,7 +60,7 @@ from headwise.attention.segment_order import (
 )
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.attention.shared_query_key import SharedQueryKeyAttention
-from headwise.attention.size_checks import Size, check_sizes
+from headwise.attention.size_checks import BoundedSize, check_sizes
 from headwise.attention.sparse.lsh_buckets import PADDING, find_neighbours
 from headwise.errors import MaskError, UsageError
 from headwise.randomness import torch_generator
@@ -93,13 +99,13 @@ class ReformerAttention(nn.Module):
         super().__init__()
         check_sizes(
             "ReformerAttention",
-            Size("head_dim", head_dim),
-            Size("num_rounds", num_rounds, most=MAX_ROUNDS),
-            Size("window", window),
+            BoundedSize("head_dim", head_dim),
+            BoundedSize("num_rounds", num_rounds, most=MAX_ROUNDS),
+            BoundedSize("window", window),
         )
         if num_buckets != 1:  # one bucket is full attention of shared queries and keys
             check_sizes(
-                "ReformerAttention", Size("num_buckets", num_buckets, least=2, is_even=True)
+                "ReformerAttention", BoundedSize("num_buckets", num_buckets, least=2, is_even=True)
             )
         self.num_buckets, self.window, self.dropout_rate = num_buckets, window, dropout_rate
         shape = (num_rounds, head_dim, num_buckets // 2)

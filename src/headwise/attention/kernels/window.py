@@ -27,14 +27,13 @@ from torch import Tensor
 from headwise.attention import masks
 from headwise.attention.biases import Bias, DistanceBias, VectorBias
 from headwise.attention.cache import Cache
-from headwise.attention.capabilities import ONE_SEQUENCE, AttentionKind, Role
-from headwise.attention.capabilities import Size as KernelSize
+from headwise.attention.capabilities import ONE_SEQUENCE, AttentionKind, KernelSize, Role
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import Kernel
-from headwise.attention.size_checks import Size, check_sizes
+from headwise.attention.size_checks import BoundedSize, check_sizes
 from headwise.attention.sparse.gathered import Layout, fitting_block
-from headwise.attention.sparse.sparse_attention import Form, Plan, SparseAttention
+from headwise.attention.sparse.sparse_attention import Form, SparseAttention, SparsePlan
 from headwise.errors import SettingsError, UsageError
 from headwise.settings.kind import Words
 
@@ -54,9 +53,9 @@ class WindowAttention(SparseAttention):
 
     def __post_init__(self) -> None:
         sizes = (
-            Size("left", self.left, least=0),
-            Size("right", self.right, least=0),
-            Size("block", self.block),
+            BoundedSize("left", self.left, least=0),
+            BoundedSize("right", self.right, least=0),
+            BoundedSize("block", self.block),
         )
         check_sizes("WindowAttention", *sizes)
         if self.left == self.right == 0:
@@ -68,14 +67,14 @@ class WindowAttention(SparseAttention):
                 "或更大",
             )
 
-    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
+    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> SparsePlan:
         # the position of a query is its index unless the mask has an offset
         offset = mask.causal_offset or 0
         left = min(self.left, num_keys)
         right = min(self.right, num_keys) if mask.causal_offset is None else 0
         block = self.block or fitting_block(left + right)
         layout = Layout(num_queries, num_keys, block, left, right, device, offset=offset)
-        return Plan(masks.Window(self.left, self.right, offset), layout)
+        return SparsePlan(masks.Band(self.left, self.right, offset), layout)
 
     def make_cache(
         self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor

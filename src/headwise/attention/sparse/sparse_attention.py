@@ -24,7 +24,7 @@ from torch import Tensor
 
 from headwise.attention.biases import Bias, DistanceBias, refuse_vectors
 from headwise.attention.kernels.full import attention_weights
-from headwise.attention.masks import Causal, Mask, Part, Prepared
+from headwise.attention.masks import Causal, Mask, MaskCondition, PreparedMask
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.attention.sparse.flex import FlexTable, attend_flex, tiles_of
 from headwise.attention.sparse.gathered import Layout, allowed_pairs, attend_gathered
@@ -38,19 +38,19 @@ Views = tuple[Tensor, Tensor, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SparsePlan:
     """The pattern of a kernel for one batch. `wide` is None if no query attends to all keys."""
 
-    pattern: Part
+    pattern: MaskCondition
     layout: Layout
     wide: WideRows | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Planned(Prepared):
+class Planned(PreparedMask):
     """A mask evaluated once at the pairs of a plan, for a stack of layers that all use them."""
 
-    plan: Plan
+    plan: SparsePlan
     near: Bool[Tensor, "#batch #head block place chosen"] | FlexTable
     far: Bool[Tensor, "#batch #head key_block target key"] | None
     kernel: object
@@ -66,7 +66,9 @@ class SparseAttention(ABC):
     form: Form
 
     @abstractmethod
-    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan: ...
+    def plan(
+        self, mask: Mask, num_queries: int, num_keys: int, device: torch.device
+    ) -> SparsePlan: ...
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
         if mask.is_empty(num_queries, num_keys):
@@ -179,7 +181,7 @@ def _fits_flex(q: Tensor, bias: Bias | None, dropout_rate: float) -> bool:
 
 
 def dense_by_pairs(
-    part: Part, num_queries: int, num_keys: int, device: torch.device
+    part: MaskCondition, num_queries: int, num_keys: int, device: torch.device
 ) -> Bool[Tensor, "#batch #head query key"]:
     """The dense table of a part that is defined for single pairs."""
     num_batch, num_heads = part.sizes

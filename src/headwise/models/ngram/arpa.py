@@ -74,7 +74,7 @@ def require_arpa(path: Path) -> None:
         )
 
 
-class _Reader:
+class _LineReader:
     """Lines with their numbers, empty ones left out."""
 
     def __init__(self, path: Path) -> None:
@@ -100,7 +100,7 @@ class _Reader:
 
 def read_arpa(path: Path) -> ArpaModel:
     """Read a file, plain or packed."""
-    reader = _Reader(find_text_file(path))
+    reader = _LineReader(find_text_file(path))
     lines = iter(reader)
     units, announced = _read_head(reader, lines)
     names, level, numbers = _read_words(
@@ -123,7 +123,7 @@ def read_arpa(path: Path) -> ArpaModel:
     return ArpaModel(names, NgramTables(tuple(levels), falls_back=True, floor=0.0), units)
 
 
-def _character(reader: _Reader, name: str) -> str:
+def _character(reader: _LineReader, name: str) -> str:
     """The character of a name: itself, ▁ for a space, a code such as U+3000 for other spaces."""
     found = name.replace(SPACE, " ")
     if re.fullmatch(r"U\+[0-9A-F]{4,6}", name) and (number := int(name[2:], 16)) <= sys.maxunicode:
@@ -136,7 +136,7 @@ def _character(reader: _Reader, name: str) -> str:
     return found
 
 
-def _read_head(reader: _Reader, lines: Iterator[str]) -> tuple[Units, list[int]]:
+def _read_head(reader: _LineReader, lines: Iterator[str]) -> tuple[Units, list[int]]:
     """How text is cut, and how many n-grams of each order are announced."""
     units: Units = "words"
     for line in lines:
@@ -167,7 +167,7 @@ def _read_head(reader: _Reader, lines: Iterator[str]) -> tuple[Units, list[int]]
 
 
 def _section(
-    reader: _Reader, lines: Iterator[str], announced: Sequence[int], order: int
+    reader: _LineReader, lines: Iterator[str], announced: Sequence[int], order: int
 ) -> Iterator[tuple[int, float, list[str], float]]:
     """Line number, log₁₀ probability, words and log₁₀ weight of each n-gram.
 
@@ -196,7 +196,7 @@ def _section(
     )
 
 
-def _parse(reader: _Reader, line: str, order: int) -> tuple[int, float, list[str], float]:
+def _parse(reader: _LineReader, line: str, order: int) -> tuple[int, float, list[str], float]:
     cells = [cell for cell in line.replace("\t", " ").split(" ") if cell]
     try:
         probability = float(cells[0])
@@ -217,7 +217,7 @@ def _parse(reader: _Reader, line: str, order: int) -> tuple[int, float, list[str
 
 
 def _read_words(
-    reader: _Reader, rows: Iterator[tuple[int, float, list[str], float]], *, highest: bool
+    reader: _LineReader, rows: Iterator[tuple[int, float, list[str], float]], *, highest: bool
 ) -> tuple[list[str], Level, NDArray[np.int64]]:
     """Names, the single words, and the line of each id."""
     found: dict[str, tuple[float, float, int]] = {}
@@ -254,7 +254,7 @@ class _Listed:
 
 
 def _read_rows(
-    reader: _Reader,
+    reader: _LineReader,
     rows: Iterator[tuple[int, float, list[str], float]],
     order: int,
     ids: dict[str, int],
@@ -282,7 +282,7 @@ def _read_rows(
 
 
 def _find_contexts(
-    reader: _Reader, listed: _Listed, indexes: Sequence[KeyIndex]
+    reader: _LineReader, listed: _Listed, indexes: Sequence[KeyIndex]
 ) -> NDArray[np.int64]:
     """The id of every n-gram without its last word, in the order below."""
     order = listed.table.shape[1]
@@ -303,7 +303,7 @@ def _find_contexts(
 
 
 def _check_weights(
-    reader: _Reader,
+    reader: _LineReader,
     levels: Sequence[Level],
     numbers: NDArray[np.int64],
     listed: _Listed,
@@ -321,7 +321,12 @@ def _check_weights(
 
 
 def _as_level(
-    reader: _Reader, listed: _Listed, contexts: NDArray[np.int64], num_names: int, *, highest: bool
+    reader: _LineReader,
+    listed: _Listed,
+    contexts: NDArray[np.int64],
+    num_names: int,
+    *,
+    highest: bool,
 ) -> tuple[Level, NDArray[np.int64]]:
     """Sorted by key, with the line of each."""
     order = listed.table.shape[1]

@@ -60,7 +60,7 @@ class TokenStream:
 
 
 @dataclass(frozen=True)
-class Counted:
+class NgramCounts:
     """The distinct n-grams of one order, sorted by key.
 
     `contexts` are the ids (one order below) of the first n-1 words, `suffixes` those of the last
@@ -81,7 +81,7 @@ def count_ngrams(
     order: int,
     vocabulary: int,
     progress: Callable[[int], None] | None = None,
-) -> list[Counted]:
+) -> list[NgramCounts]:
     """The counts of order 1, 2, … `order`; `progress` is called with each order that is done."""
     tokens, places = stream.tokens, stream.places
     if len(tokens) == 0:
@@ -101,10 +101,10 @@ def count_ngrams(
     return tables
 
 
-def _count_words(tokens: Ids, places: Ids, vocabulary: int) -> Counted:
+def _count_words(tokens: Ids, places: Ids, vocabulary: int) -> NgramCounts:
     counts = np.bincount(tokens[places > 0], minlength=vocabulary).astype(np.int64)
     nothing = np.zeros(vocabulary, dtype=np.int32)
-    return Counted(
+    return NgramCounts(
         np.arange(vocabulary, dtype=np.int64),
         counts,
         nothing,
@@ -115,7 +115,7 @@ def _count_words(tokens: Ids, places: Ids, vocabulary: int) -> Counted:
 
 def _count_longer(
     tokens: Ids, places: Ids, ids: Ids, length: int, vocabulary: int
-) -> tuple[Counted, Ids]:
+) -> tuple[NgramCounts, Ids]:
     """One order from the ids of the order below at every token; also the ids of this order."""
     ends = np.flatnonzero(places >= length - 1).astype(np.int32)
     keys = ids[ends - 1].astype(np.int64)
@@ -130,7 +130,7 @@ def _count_longer(
     found = np.full(len(tokens), ABSENT, dtype=np.int32)
     found[ends] = np.cumsum(is_new, dtype=np.int32) - 1
     examples = ends[first]
-    table = Counted(
+    table = NgramCounts(
         keys=keys[first],
         counts=np.diff(first, append=len(keys)),
         contexts=ids[examples - 1],
@@ -140,7 +140,7 @@ def _count_longer(
     return table, found
 
 
-def continuation_counts(tables: Iterable[Counted]) -> list[Integers]:
+def continuation_counts(tables: Iterable[NgramCounts]) -> list[Integers]:
     """Kneser and Ney's counts: the highest order by occurrences, others by words before.
 
     Nothing can stand before `<s>`: n-grams that begin with it keep how often they occur.

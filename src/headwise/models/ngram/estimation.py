@@ -38,7 +38,7 @@ from headwise.models.ngram.choices import (
     SmoothingSettings,
     StupidBackoff,
 )
-from headwise.models.ngram.counting import Counted, Integers, continuation_counts
+from headwise.models.ngram.counting import Integers, NgramCounts, continuation_counts
 from headwise.models.ngram.tables import Level, NgramTables
 from headwise.text.tokenizer import BOS, PAD
 
@@ -56,7 +56,7 @@ class OrderEstimate:
     weights: Floats
 
 
-def estimate(tables: list[Counted], smoothing: SmoothingSettings) -> NgramTables:
+def estimate(tables: list[NgramCounts], smoothing: SmoothingSettings) -> NgramTables:
     """The probabilities of counted n-grams."""
     match smoothing:
         case MaximumLikelihood():
@@ -143,7 +143,12 @@ def _words(counts: Integers, discounts: Floats) -> OrderEstimate:
 
 
 def _longer(
-    table: Counted, counts: Integers, discounts: Floats, lower: OrderEstimate, *, interpolated: bool
+    table: NgramCounts,
+    counts: Integers,
+    discounts: Floats,
+    lower: OrderEstimate,
+    *,
+    interpolated: bool,
 ) -> OrderEstimate:
     num_contexts = len(lower.probabilities)
     contexts, taken = table.contexts, _take(counts, discounts)
@@ -164,7 +169,7 @@ def _longer(
     return OrderEstimate(probabilities, np.where(everything, TINY, weights))
 
 
-def _stupid(tables: list[Counted], factor: float) -> NgramTables:
+def _stupid(tables: list[NgramCounts], factor: float) -> NgramTables:
     predictable = _predictable(len(tables[0].counts))
     counts = np.where(predictable, tables[0].counts, 0)
     unseen = predictable & (counts == 0)
@@ -179,7 +184,7 @@ def _stupid(tables: list[Counted], factor: float) -> NgramTables:
     return _assemble(tables, estimates, falls_back=True)
 
 
-def _add(tables: list[Counted], k: float) -> NgramTables:
+def _add(tables: list[NgramCounts], k: float) -> NgramTables:
     predictable = _predictable(len(tables[0].counts))
     size = int(predictable.sum())
     counts = np.where(predictable, tables[0].counts, 0)
@@ -194,7 +199,11 @@ def _add(tables: list[Counted], k: float) -> NgramTables:
 
 
 def _assemble(
-    tables: list[Counted], estimates: list[OrderEstimate], *, falls_back: bool, floor: float = 0.0
+    tables: list[NgramCounts],
+    estimates: list[OrderEstimate],
+    *,
+    falls_back: bool,
+    floor: float = 0.0,
 ) -> NgramTables:
     """Logarithms, each context's weight beside its own probability."""
     levels = []

@@ -11,7 +11,7 @@ from headwise.pocket.noun_phrases import NamePhrase, NounPhrase
 from headwise.pocket.pattern import Slots, worded
 from headwise.pocket.phrases import PlacePhrase, VerbPhrase
 from headwise.pocket.random_draw import Draw
-from headwise.pocket.template import Slot
+from headwise.pocket.template import TemplateSlot
 from headwise.pocket.word_choices import (
     act,
     move,
@@ -170,7 +170,7 @@ def liking_definite(draw: Draw) -> Slots:
     return act(draw, "state", ("the", "this", "my"), draw.choose(STATES))
 
 
-def _others(people_there: Sequence[Noun], subject: Slot) -> list[Noun]:
+def _others(people_there: Sequence[Noun], subject: TemplateSlot) -> list[Noun]:
     """Everybody but the one who acts: nobody gives a thing to himself."""
     return [
         one for one in people_there if not (isinstance(subject, NounPhrase) and one is subject.noun)

@@ -16,7 +16,7 @@ from headwise.pocket.lexicon import (
     verb,
     verbs_of,
 )
-from headwise.pocket.noun_phrases import NamePhrase, NounPhrase, Relative
+from headwise.pocket.noun_phrases import NamePhrase, NounPhrase, RelativeClause
 from headwise.pocket.pattern import Slots, worded
 from headwise.pocket.phrases import Quality, VerbPhrase
 from headwise.pocket.random_draw import Draw
@@ -236,7 +236,7 @@ def bought_thing(draw: Draw) -> Slots:
     draw.pair("adjective", quality.concept, item.concept)
     return {
         "o": phrase,
-        "r": Relative("r", phrase),
+        "r": RelativeClause("r", phrase),
         "s": doer,
         "v": VerbPhrase("v", chosen, doer.agreement),
         "a": Quality("a", quality),
@@ -254,7 +254,7 @@ def doer(draw: Draw) -> Slots:
     draw.pair("adjective", quality.concept, subject.noun.concept)
     return {
         "s": subject,
-        "r": Relative("r", subject),
+        "r": RelativeClause("r", subject),
         "v": VerbPhrase("v", chosen),
         "o": undergoer(draw, chosen, ("the", "a", 2, 3), subject.noun),
         "a": Quality("a", quality),

@@ -26,7 +26,7 @@ from headwise.pocket.pronoun_scenes import (
 )
 from headwise.pocket.random_draw import Draw
 from headwise.pocket.sentence_patterns.places import PLACED, spot
-from headwise.pocket.template import Slot
+from headwise.pocket.template import TemplateSlot
 from headwise.pocket.word_choices import people, thing, when
 
 FEED = {"cat": nouns_of("water milk meat fish"), "other": nouns_of("water bread")}
@@ -95,7 +95,7 @@ def carrying(draw: Draw) -> Slots:
     who = actor(draw, "s")
     what = mentioned(draw, "o", draw.choose(nouns_of(CARRYING)))
     draw.pair("antecedents", called(who), what.noun.concept)
-    pair: dict[str, Slot] = {"s": who, "o": what, "t": when(draw, "recent")}
+    pair: dict[str, TemplateSlot] = {"s": who, "o": what, "t": when(draw, "recent")}
     if draw.percent(50):
         return {**pair, **reason(draw, "weak tired", who)}
     return {**pair, **reason(draw, "heavy big", what)}

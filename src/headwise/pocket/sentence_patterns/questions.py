@@ -10,7 +10,7 @@ from headwise.pocket.noun_phrases import NamePhrase, NounPhrase, Speaker
 from headwise.pocket.pattern import Slots, worded
 from headwise.pocket.phrases import Quality, VerbPhrase, fixed
 from headwise.pocket.random_draw import Draw
-from headwise.pocket.template import Slot
+from headwise.pocket.template import TemplateSlot
 from headwise.pocket.word_choices import (
     act,
     adjective_phrase,
@@ -42,7 +42,7 @@ def possible(draw: Draw) -> Slots:
 
 def wishing(draw: Draw) -> Slots:
     chosen = draw.choose(verbs_of("plan"))
-    slots: dict[str, Slot] = {
+    slots: dict[str, TemplateSlot] = {
         "v": VerbPhrase("v", chosen),
         "o": undergoer(draw, chosen, ("the", "this", "a", 2)),
     }
@@ -51,7 +51,7 @@ def wishing(draw: Draw) -> Slots:
 
 def who(draw: Draw) -> Slots:
     chosen = draw.choose(verbs_of(draw.choose(("act", "once"))))
-    slots: dict[str, Slot] = {
+    slots: dict[str, TemplateSlot] = {
         "v": VerbPhrase("v", chosen),
         "o": undergoer(draw, chosen, ("the", "this", "my")),
     }
