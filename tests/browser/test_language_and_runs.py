@@ -232,7 +232,9 @@ def test_a_run_grows_before_ones_eyes(visit: Visit, speaking: str, directory: Pa
     watched.show("runs?run=first")
     page = watched.page
     page.wait_for_selector("[role=status].live:has-text('update 4')")
-    ticks = page.evaluate("import('/static/ticks.js').then((all) => all.linearTicks(20, 800, 3))")
+    ticks = page.evaluate(
+        "import('/static/axis_ticks.js').then((all) => all.linearTicks(20, 800, 3))"
+    )
     assert ticks == [250, 500, 750]  # 500 alone would tell no distance
     loss = page.locator("figure", has=page.get_by_role("heading", name="Loss"))
     loss.get_by_role("button", name="Table").click()

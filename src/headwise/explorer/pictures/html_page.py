@@ -28,10 +28,10 @@ from headwise.storage import write_text
 LANGUAGES = ("en", "zh")
 SCRIPTS = (
     "app/trace.js",
-    "saved_page/data.js",
-    "saved_page/links.js",
+    "app/dom.js",
+    "app/attention_links.js",
     "saved_page/heat_map.js",
-    "saved_page/overview.js",
+    "saved_page/head_grid.js",
     "saved_page/page.js",
 )
 
@@ -49,7 +49,7 @@ def write_page(traces: Sequence[Trace], path: Path | str, *, title: str) -> None
 def make_page(traces: Sequence[Trace], *, title: str) -> str:
     """The text of the page."""
     style = _static("saved_page/page.css")
-    script = "\n".join(_static(name) for name in SCRIPTS)
+    script = make_script()
     texts = {language: json.loads(_static(f"saved_page/{language}.json")) for language in LANGUAGES}
     parts = {
         "title": html.escape(title),
@@ -63,6 +63,12 @@ def make_page(traces: Sequence[Trace], *, title: str) -> str:
     return re.sub(
         r"\{\{(\w+)\}\}", lambda place: parts[place.group(1)], _static("saved_page/page.html")
     )
+
+
+def make_script() -> str:
+    """The scripts as one module: their import lines go, since all of them share its scope."""
+    lines = "\n".join(_static(name) for name in SCRIPTS).splitlines()
+    return "\n".join(line for line in lines if not line.startswith("import ")) + "\n"
 
 
 def _static(name: str) -> str:

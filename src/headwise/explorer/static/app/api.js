@@ -4,7 +4,7 @@
  */
 
 import { currentLanguage, text } from "./i18n.js";
-import { recall, remember } from "./memory.js";
+import { recall, remember } from "./browser_storage.js";
 
 const REMEMBERED = 12;
 /** @typedef {{answer: Promise<any>, waiting: number, isOver: boolean, stop: () => void}} Asked */

@@ -3,7 +3,7 @@
  * attribute is ever written (the server's policy would refuse it); sizes and colours go through `style` properties.
  */
 
-const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
+export const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
 /** @param {Element} element @param {Record<string, any>} attributes @param {(Node | string | null)[]} children */
 function furnish(element, attributes, children) {

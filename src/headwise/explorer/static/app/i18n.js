@@ -3,7 +3,7 @@
  * Language: what was chosen here before, else what the browser prefers.
  */
 
-import { recall, remember } from "./memory.js";
+import { recall, remember } from "./browser_storage.js";
 
 const STORED = "headwise-language";
 let language = "en";

@@ -5,8 +5,8 @@
 
 import { ask } from "./api.js";
 import { make, makeChoice, makeSvg, pageColour } from "./dom.js";
-import { makeFigure } from "./figure.js";
-import { Matrix } from "./matrix.js";
+import { makeFigure } from "./figure_frame.js";
+import { Matrix } from "./heat_map.js";
 
 const MOST_PIECES = 128; // the server leaves words out of no longer sentences: the work grows with the square
 

@@ -1,6 +1,6 @@
 /* Light, dark or as the system says; whoever draws on a canvas listens for "themechange" on the document. */
 
-import { recall, remember } from "./memory.js";
+import { recall, remember } from "./browser_storage.js";
 
 const STORED = "headwise-theme";
 let choice = recall(STORED) ?? "auto";

@@ -1,6 +1,7 @@
 /*
- * The heat map: a table of weights on a canvas, with its words, a value scale, and a cell that can be pointed at or
- * walked to. The canvas is for the eye; the line below it is read aloud, and the table on demand holds every number.
+ * The heat map of the saved page: a table of weights on a canvas, with its words and a colour
+ * scale. Pointer and arrow keys choose a cell. The line below the canvas says the cell in words for
+ * screen readers, and a table below it holds every number.
  */
 
 /* From low to high. Dark paper: like viridis. Light paper: the same hues from pale to deep, so that nothing is pale. */

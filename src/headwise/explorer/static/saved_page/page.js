@@ -1,8 +1,23 @@
 /*
- * The page: what is chosen, the two languages, the two themes, and who must be redrawn when something changes.
- * The choice is kept in the address after "#", so that a link shows what its sender saw. Layers and heads are indices there, from 0, and
- * counted from 1 where people read them.
+ * The saved page: one HTML file that shows the attention of one or more translations without a
+ * server. This file holds what is chosen, the two languages and the two themes, and redraws what a
+ * change concerns.
+ *
+ * The choice is kept in the address after "#", so that a link shows the same view to whoever opens
+ * it. Layers and heads count from 0 in the address and from 1 where people read them.
+ *
+ * explorer/pictures/html_page.py puts the files app/trace, app/dom, app/attention_links, heat_map,
+ * head_grid and page one after the other into a single module script and leaves out the lines that
+ * load modules. The files use each other's functions, and nothing outside the script sees them.
+ *
+ * @typedef {{title: string, source_text: string, target_text: string, source: Side, target: Side,
+ *            target_input: Side, maps: PackedMap[]}} Trace
  */
+
+/** The JSON of a data block that Python wrote into the page. @param {string} id */
+function readBlock(id) {
+  return JSON.parse(document.getElementById(id).textContent);
+}
 
 /** @type {{title: string, traces: Trace[]}} */
 const page = readBlock("page_data");
@@ -56,16 +71,17 @@ const currentMap = () => mapsOf(trace(), choice.kind).find((map) => map.layer ==
 /** @type {Table} what the link view, the heat map and the table show */
 let view;
 
-const linkView = new LinkView(byId("link_area"), readWord, formatWeight);
+const linkPicture = new LinkPicture(byId("link_area"), { format: formatWeight, onChoice: readWord });
 const heatMap = new HeatMap(byId("heat_area"), readCell);
 
-/** Say what a word looks at, or who looks at it. @param {"query" | "key" | null} side @param {number} place */
-function readWord(side, place) {
+/** Say what a word looks at, or which words look at it. @param {Word | null} chosen */
+function readWord(chosen) {
   const line = byId("link_reading");
-  if (side === null) {
+  if (chosen === null) {
     line.textContent = "";
     return;
   }
+  const { side, place } = chosen;
   const others = side === "query" ? view.columns : view.rows;
   const found = others
     .map((item, other) => ({ word: item.text, value: side === "query" ? weightAt(view, place, other) : weightAt(view, other, place) }))
@@ -91,7 +107,7 @@ function readCell(row, column) {
 /** Fill a select and keep the choice valid. @param {string} id @param {[string, string][]} options values and texts @param {string} value @returns {string} the value chosen */
 function fillSelect(id, options, value) {
   const select = /** @type {HTMLSelectElement} */ (byId(id));
-  select.replaceChildren(...options.map(([name, text]) => makeElement("option", { value: name }, text)));
+  select.replaceChildren(...options.map(([name, text]) => make("option", { value: name }, text)));
   select.value = options.some(([name]) => name === value) ? value : options[options.length - 1][0];
   return select.value;
 }
@@ -117,15 +133,15 @@ function showTable() {
     byId("table_area").replaceChildren();
     return;
   }
-  const table = makeElement("table", {});
-  const names = makeElement("tr", {});
-  names.append(makeElement("th", { scope: "col" }, say("table_corner")));
-  for (const item of view.columns) names.append(makeElement("th", { scope: "col", lang: item.language }, item.text));
+  const table = make("table", {});
+  const names = make("tr", {});
+  names.append(make("th", { scope: "col" }, say("table_corner")));
+  for (const item of view.columns) names.append(make("th", { scope: "col", lang: item.language }, item.text));
   table.append(names);
   view.rows.forEach((item, i) => {
-    const row = makeElement("tr", {});
-    row.append(makeElement("th", { scope: "row", lang: item.language }, item.text));
-    view.columns.forEach((_, j) => row.append(makeElement("td", {}, formatWeight(weightAt(view, i, j)))));
+    const row = make("tr", {});
+    row.append(make("th", { scope: "row", lang: item.language }, item.text));
+    view.columns.forEach((_, j) => row.append(make("td", {}, formatWeight(weightAt(view, i, j)))));
     table.append(row);
   });
   byId("table_area").replaceChildren(table);
@@ -145,13 +161,13 @@ function render() {
   }
   view = makeTable(trace(), [currentMap()], choice);
   byId("signed_note").hidden = !view.signed;
-  linkView.show(view, {
+  linkPicture.show(view, {
     key: say(choice.kind === "decoder_self" ? "looked_at_target" : "looked_at_source"),
     query: say(choice.kind === "encoder_self" ? "looking_source" : "looking_target"),
   });
-  readWord(null, -1);
+  readWord(null);
   heatMap.show(view);
-  showOverview(byId("grid_area"), trace(), choice.kind, choice, (layer, head) => change({ layer, head }), say);
+  showHeadGrid(byId("grid_area"), trace(), choice.kind, choice, (layer, head) => change({ layer, head }), say);
   showTable();
 }
 
@@ -167,12 +183,12 @@ function change(changed) {
   if (gridButton !== null) [...document.querySelectorAll("#grid_area button")].find((button) => button.title === gridButton)?.focus();
 }
 
-/** Hand the link view over as a file. */
+/** Save the links as an SVG file. */
 function saveSvg() {
-  const address = URL.createObjectURL(new Blob([linkView.toSvgText()], { type: "image/svg+xml" }));
-  const link = makeElement("a", { href: address, download: `attention-${choice.kind}-layer-${choice.layer + 1}-head-${Number.isNaN(Number(choice.head)) ? choice.head : Number(choice.head) + 1}.svg` });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
+  const { kind, layer, head } = choice;
+  const number = Number.isNaN(Number(head)) ? head : Number(head) + 1;
+  const content = new XMLSerializer().serializeToString(linkPicture.toSvg());
+  saveFile(new Blob([content], { type: "image/svg+xml" }), `attention-${kind}-layer-${layer + 1}-head-${number}.svg`);
 }
 
 for (const [id, read] of /** @type {[string, (value: string) => object][]} */ ([

@@ -1,11 +1,11 @@
 /* Translate and align: the source above, the translation below, and which word looked at which. */
 
 import { make, makeCheck, makeChoice, makeSelect } from "../dom.js";
-import { makeFigure } from "../figure.js";
-import { LinkPicture } from "../links.js";
+import { makeFigure } from "../figure_frame.js";
+import { LinkPicture } from "../attention_links.js";
 import { makeOcclusion } from "../occlusion.js";
-import { makePronoun } from "../pronoun.js";
-import { makeSentence, translators } from "../sentence.js";
+import { makePronoun } from "../pronoun_panel.js";
+import { makeSentence, translators } from "../sentence_form.js";
 import { isOtherKind, kindsOf, makeTable, mapsOf, weightAt } from "../trace.js";
 
 export const name = "align";

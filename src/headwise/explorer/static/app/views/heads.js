@@ -1,10 +1,10 @@
 /* All heads: a small picture for every head of every layer; one of them large, with the value under the pointer. */
 
-import { drawPixels, largestOf } from "../colours.js";
+import { drawPixels, largestOf } from "../colour_scales.js";
 import { make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "../dom.js";
-import { makeFigure } from "../figure.js";
-import { Matrix } from "../matrix.js";
-import { attending, makeSentence, readsOnly } from "../sentence.js";
+import { makeFigure } from "../figure_frame.js";
+import { Matrix } from "../heat_map.js";
+import { attending, makeSentence, readsOnly } from "../sentence_form.js";
 import { isOtherKind, KINDS, kindsOf, makeTable, mapsOf } from "../trace.js";
 
 export const name = "heads";

@@ -1,10 +1,10 @@
 /* Language models: which of two sentences is more natural, token by token; and which word comes next. */
 
-import { makeAsking } from "../asking.js";
+import { makeAsking } from "../latest_request.js";
 import { make, makeNumber, makeSelect, pieceParts } from "../dom.js";
-import { makeFigure } from "../figure.js";
-import { attending, faultOf } from "../sentence.js";
-import { makeSheet, sheetSvg } from "../sheets.js";
+import { makeFigure } from "../figure_frame.js";
+import { attending, faultOf } from "../sentence_form.js";
+import { makeSheet, sheetSvg } from "../number_table.js";
 
 export const name = "language";
 

@@ -1,9 +1,9 @@
 /* Attention by numbers: the examples of the notes with a query that can be moved, and one row of a loaded model. */
 
 import { make, makeChoice } from "../dom.js";
-import { mountRow } from "../opened_row.js";
-import { openable, translators } from "../sentence.js";
-import { mountWorked } from "../worked_example.js";
+import { mountRow } from "../attention_row.js";
+import { openable, translators } from "../sentence_form.js";
+import { mountWorked } from "../attention_calculation.js";
 
 export const name = "numbers";
 export const needs = () => true;

@@ -1,12 +1,12 @@
 /* Patterns of attention and what they cost: pictures from the kernels' own weights, times and memory as measured. */
 
 import { ask } from "../api.js";
-import { makeAsking, makeSlider } from "../asking.js";
-import { drawPixels, largestOf } from "../colours.js";
-import { CurveChart } from "../curves.js";
+import { makeAsking, makeSlider } from "../latest_request.js";
+import { drawPixels, largestOf } from "../colour_scales.js";
+import { CurveChart } from "../line_chart.js";
 import { codeParts, make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "../dom.js";
-import { makeFigure } from "../figure.js";
-import { Matrix } from "../matrix.js";
+import { makeFigure } from "../figure_frame.js";
+import { Matrix } from "../heat_map.js";
 
 export const name = "patterns";
 export const needs = () => true;

@@ -1,13 +1,13 @@
 /* Positions: one encoding beside another, each as a table and as what it does to a score by distance. */
 
 import { ask } from "../api.js";
-import { makeAsking } from "../asking.js";
-import { CurveChart } from "../curves.js";
+import { makeAsking } from "../latest_request.js";
+import { CurveChart } from "../line_chart.js";
 import { make, makeNumber, makeSelect } from "../dom.js";
-import { makeFigure } from "../figure.js";
+import { makeFigure } from "../figure_frame.js";
 import { makeFormula } from "../formula.js";
-import { Matrix } from "../matrix.js";
-import { transformers } from "../sentence.js";
+import { Matrix } from "../heat_map.js";
+import { transformers } from "../sentence_form.js";
 
 export const name = "positions";
 export const needs = () => true;

@@ -1,11 +1,11 @@
 /* Runs: what trainings have logged, as curves that grow while they train; two of them over each other. */
 
 import { ask } from "../api.js";
-import { CurveChart } from "../curves.js";
+import { CurveChart } from "../line_chart.js";
 import { codeParts, make, makeCheck, makeSelect } from "../dom.js";
-import { makeFigure } from "../figure.js";
-import { makeSheet, sheetSvg } from "../sheets.js";
-import { fullNumber } from "../ticks.js";
+import { makeFigure } from "../figure_frame.js";
+import { makeSheet, sheetSvg } from "../number_table.js";
+import { fullNumber } from "../axis_ticks.js";
 
 export const name = "runs";
 

@@ -4,8 +4,8 @@
  */
 
 import { make, makeIcon, makeSvg, pageColour, pieceParts, pieceSpans } from "../dom.js";
-import { makeFigure } from "../figure.js";
-import { attending, makeSentence, readsOnly } from "../sentence.js";
+import { makeFigure } from "../figure_frame.js";
+import { attending, makeSentence, readsOnly } from "../sentence_form.js";
 import { groupsOf, makeTable, mapsOf } from "../trace.js";
 
 export const name = "steps";

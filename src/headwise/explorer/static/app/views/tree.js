@@ -1,9 +1,9 @@
 /* The beam tree: every continuation the search weighed; what was kept, finished, let go; and the n best. */
 
 import { make, makeCheck, makeSvg, pageColour, pieceSpans, rove } from "../dom.js";
-import { makeFigure } from "../figure.js";
-import { makeSentence, translators } from "../sentence.js";
-import { sheetSvg } from "../sheets.js";
+import { makeFigure } from "../figure_frame.js";
+import { makeSentence, translators } from "../sentence_form.js";
+import { sheetSvg } from "../number_table.js";
 import { layOut } from "../tree_layout.js";
 
 export const name = "tree";

@@ -1,10 +1,10 @@
 /* Word vectors: a map of words with their neighbours, and arithmetic with words. */
 
-import { makeAsking } from "../asking.js";
+import { makeAsking } from "../latest_request.js";
 import { make, makeChoice, makeNumber, makeSelect } from "../dom.js";
-import { makeFigure } from "../figure.js";
-import { makeSheet, sheetSvg } from "../sheets.js";
-import { WordPoints } from "../word_points.js";
+import { makeFigure } from "../figure_frame.js";
+import { makeSheet, sheetSvg } from "../number_table.js";
+import { WordPoints } from "../word_map.js";
 
 export const name = "vectors";
 

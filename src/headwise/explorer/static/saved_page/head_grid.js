@@ -1,5 +1,6 @@
 /*
- * The overview: every layer and head of one kind as a small picture on one scale from 0 to 1, each a button.
+ * The grid of heads: a small picture for every layer and head of one kind of attention, each of
+ * them a button. All pictures share one colour scale from 0 to 1.
  */
 
 /**
@@ -9,15 +10,15 @@
  * @param {(layer: number, head: string) => void} onChoice
  * @param {(key: string, values?: Record<string, string | number>) => string} say
  */
-function showOverview(area, trace, kind, choice, onChoice, say) {
+function showHeadGrid(area, trace, kind, choice, onChoice, say) {
   const rows = mapsOf(trace, kind).map((map) => {
-    const row = makeElement("div", { class: "grid_row" });
-    row.append(makeElement("span", {}, say("layer_number", { number: map.layer + 1 })));
+    const row = make("div", { class: "grid_row" });
+    row.append(make("span", {}, say("layer_number", { number: map.layer + 1 })));
     for (let head = 0; head < map.shape[0]; head += 1) {
       const chosen = map.layer === choice.layer && String(head) === choice.head;
       const name = `${say("layer_number", { number: map.layer + 1 })}, ${say("head_number", { number: head + 1 })}`;
-      const button = makeElement("button", { type: "button", "aria-label": name, title: name, "aria-pressed": String(chosen) });
-      const canvas = /** @type {HTMLCanvasElement} */ (makeElement("canvas", { "aria-hidden": "true" }));
+      const button = make("button", { type: "button", "aria-label": name, title: name, "aria-pressed": String(chosen) });
+      const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { "aria-hidden": "true" }));
       const small = makeTable(trace, [map], { ...choice, head: String(head) });
       drawPixels(canvas, small, endsOf(small, small.signed ? undefined : 1)); // the style sheet enlarges it
       button.append(canvas);

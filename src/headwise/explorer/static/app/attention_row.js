@@ -1,11 +1,11 @@
 /* One row of the loaded model's attention opened up, with its real numbers: /v1/row. */
 
-import { makeAsking } from "./asking.js";
+import { makeAsking } from "./latest_request.js";
 import { make, makeChoice, makeSelect, pieceParts, rove } from "./dom.js";
-import { makeFigure } from "./figure.js";
-import { Matrix } from "./matrix.js";
-import { chosenModel, EXAMPLES, faultOf, languageName, openable, readsOnly, tellSeveral } from "./sentence.js";
-import { makeSheet, sheetSvg } from "./sheets.js";
+import { makeFigure } from "./figure_frame.js";
+import { Matrix } from "./heat_map.js";
+import { chosenModel, EXAMPLES, faultOf, languageName, openable, readsOnly, tellSeveral } from "./sentence_form.js";
+import { makeSheet, sheetSvg } from "./number_table.js";
 
 const KINDS = ["cross", "encoder_self", "decoder_self"];
 const MOST_DIMENSIONS = 64;

@@ -7,7 +7,7 @@
  *     matrix.show({rows, columns, values}, {scale: "log"});      // items: {text, language}; values row by row
  */
 
-import { colourName, drawPixels, largestOf, rampBytes, scaleEnds, shade } from "./colours.js";
+import { colourName, drawPixels, largestOf, rampBytes, scaleEnds, shade } from "./colour_scales.js";
 import { make, makeSvg, pageColour, pieceSpans } from "./dom.js";
 
 const FAMILY = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';

@@ -1,13 +1,13 @@
 /* The notes' examples: move the query, choose how it is compared, and every number follows. All of them come from /v1/attend. */
 
 import { ask } from "./api.js";
-import { makeAsking, makeSlider } from "./asking.js";
-import { CurveChart } from "./curves.js";
+import { makeAsking, makeSlider } from "./latest_request.js";
+import { CurveChart } from "./line_chart.js";
 import { make, makeChoice, makeSelect, makeSvg, pageColour } from "./dom.js";
-import { makeFigure } from "./figure.js";
+import { makeFigure } from "./figure_frame.js";
 import { makeFormula } from "./formula.js";
-import { markPath, styleOf } from "./palette.js";
-import { makeSheet, sheetSvg } from "./sheets.js";
+import { markPath, styleOf } from "./line_styles.js";
+import { makeSheet, sheetSvg } from "./number_table.js";
 
 const CURVE_POINTS = 161;
 /** What the sliders reach, and what the notes ask. */

@@ -11,8 +11,8 @@
  */
 
 import { make, makeSvg, pageColour } from "./dom.js";
-import { markPath, styleOf } from "./palette.js";
-import { fullNumber, linearTicks, logTicks, shortNumber } from "./ticks.js";
+import { markPath, styleOf } from "./line_styles.js";
+import { fullNumber, linearTicks, logTicks, shortNumber } from "./axis_ticks.js";
 
 const FONT = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 const ROOM = { left: 68, right: 26, top: 12, bottom: 42 };

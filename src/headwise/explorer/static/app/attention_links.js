@@ -1,10 +1,11 @@
 /*
- * Two rows of words and the lines between them: what is looked at above, what looks below, the width of a line is its
- * weight. Words are real buttons that wrap like text; the lines are an SVG behind them, drawn from where the boxes stand.
- * Pointing at, focusing or tapping a word shows its links alone, with their numbers.
+ * Attention as links: the words that are looked at above, the words that look below, and a line
+ * for each weight, wider the larger it is. Words are buttons that wrap like text; the lines are an
+ * SVG behind them. Pointing at, focusing or tapping a word shows its links alone, with their
+ * weights. The live page and the saved page both use this file. Table and Item: see trace.js.
  */
 
-import { make, makeSvg, pageColour, pieceParts, rove } from "./dom.js";
+import { make, makeSvg, pageColour, pieceParts, rove, SVG_NAMESPACE } from "./dom.js";
 import { weightAt } from "./trace.js";
 
 const LINKS_SHOWN = 4; // of each word, while no word is chosen
@@ -34,7 +35,7 @@ export class LinkPicture {
     document.removeEventListener("themechange", this.lines);
   }
 
-  /** @param {import("./trace.js").Table} table @param {{query: string, key: string}} names of the two rows @param {Word | null} [pinned] */
+  /** @param {Table} table @param {{query: string, key: string}} names of the two rows @param {Word | null} [pinned] */
   show(table, names, pinned = null) {
     this.table = table;
     this.pinned = this.active = pinned;
@@ -49,7 +50,7 @@ export class LinkPicture {
     this.refresh();
   }
 
-  /** @param {import("./trace.js").Item[]} items @param {"query" | "key"} side @param {string} name */
+  /** @param {Item[]} items @param {"query" | "key"} side @param {string} name */
   makeRow(items, side, name) {
     const row = make("div", { class: `words ${side}`, role: "group", "aria-label": name });
     items.forEach((item, place) => {
@@ -147,7 +148,7 @@ export class LinkPicture {
   toSvg() {
     const frame = this.area.getBoundingClientRect();
     const [width, height] = [Math.ceil(frame.width), Math.ceil(frame.height)];
-    const svg = makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` });
+    const svg = makeSvg("svg", { xmlns: SVG_NAMESPACE, width, height, viewBox: `0 0 ${width} ${height}` });
     svg.append(makeSvg("rect", { width, height, fill: pageColour("--surface") }));
     const accent = pageColour("--accent");
     for (const path of this.svg.children) {

@@ -5,7 +5,7 @@
  */
 
 import { ask } from "./api.js";
-import { showProblem } from "./asking.js";
+import { showProblem } from "./latest_request.js";
 import { make, makeNumber, makeSelect } from "./dom.js";
 
 const MOST_CHARACTERS = 2000;

@@ -6,7 +6,7 @@
  */
 
 import { make, makeSvg, pageColour } from "./dom.js";
-import { markPath, styleOf } from "./palette.js";
+import { markPath, styleOf } from "./line_styles.js";
 
 const FONT = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 const MARGIN = 34;
