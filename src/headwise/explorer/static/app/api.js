@@ -1,6 +1,7 @@
 /*
- * Talking to the server: one function that asks, errors that can be read, answers remembered for a while (moving between
- * views asks the same again), and the same request as a line for a terminal and as Python.
+ * Requests to the server. One function asks, errors become readable sentences, and replies are kept
+ * for a while, because moving between views asks for the same again. The same request can be shown
+ * as a command for a terminal and as Python.
  */
 
 import { currentLanguage, text } from "./i18n.js";
@@ -22,7 +23,10 @@ export class ApiError extends Error {
   }
 }
 
-/** The key a guarded server asks for; kept until the tab is closed, or "" to forget it. @param {string} key */
+/**
+ * The key a guarded server asks for; kept until the tab is closed, or "" to forget it.
+ * @param {string} key
+ */
 export function useKey(key) {
   remember(STORED_KEY, key, () => sessionStorage);
   answers.clear();
@@ -63,7 +67,12 @@ function begin(question, path, body) {
   return asked;
 }
 
-/** The answer, until the asker loses interest; the request itself ends when nobody waits for it any more. @param {Asked} asked @param {AbortSignal} [signal] */
+/**
+ * The answer, until the asker loses interest; the request itself ends when nobody waits for it any
+ * more.
+ * @param {Asked} asked
+ * @param {AbortSignal} [signal]
+ */
 function wait(asked, signal) {
   asked.waiting += 1;
   if (!signal) return asked.answer;
@@ -129,7 +138,11 @@ function explain({ status, headers }, reply) {
   return new ApiError(message, { status, code: error.code ?? "", details: error });
 }
 
-/** The same request for a terminal and for a program; a key is named, never shown. @param {string} path @param {any} [body] */
+/**
+ * The same request for a terminal and for a program; a key is named, never shown.
+ * @param {string} path
+ * @param {any} [body]
+ */
 export function describeRequest(path, body = undefined) {
   const address = new URL(path, document.baseURI).href;
   const hasKey = Boolean(recall(STORED_KEY, () => sessionStorage));

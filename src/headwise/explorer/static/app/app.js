@@ -1,12 +1,13 @@
 /*
- * The shell: which view is shown, in which language and colours, for which model.
+ * The frame of the page: which view is shown, for which model, in which language and theme.
  *
- * The address is the state: `#/view?key=value&…`; whatever a view wants to be found again under a link it puts there with
- * `context.update`. Adding a view: one module `views/NAME.js` that exports {name, needs, mount}, one line in VIEWS, one
- * object NAME in each of en.json and zh.json (with `title`, shown in the menu).
+ * The address holds the state: `#/view?key=value&…`. A view stores there, with `context.update`,
+ * whatever a link to it must show again. Adding a view takes one module `views/NAME.js` that
+ * exports {name, needs, mount}, one line in VIEWS, and one object NAME in each of en.json and
+ * zh.json (with `title`, shown in the menu).
  *
  *     needs(models, server) → whether there is anything to show with these models
- *     mount(root, context) → a function that ends it (or nothing)
+ *     mount(root, context) → a function that ends the view (or nothing)
  */
 
 import { ask, useKey, wantsKey, whenRefused } from "./api.js";
@@ -71,7 +72,10 @@ function makeContext(name, state) {
     percent,
     language: currentLanguage(),
     announce,
-    /** Put something into the address without leaving the view. @param {Record<string, any>} changes */
+    /**
+     * Put something into the address without leaving the view.
+     * @param {Record<string, any>} changes
+     */
     update(changes) {
       // As strings, like everything that is read from an address.
       for (const [key, value] of Object.entries(changes)) context.state[key] = String(value ?? "");
@@ -164,7 +168,10 @@ async function loadModels() {
   server = reply;
 }
 
-/** A server that wants a key, or none at all: say so and let the user try again. @param {any} problem */
+/**
+ * A server that wants a key, or none at all: say so and let the user try again.
+ * @param {any} problem
+ */
 function explainStart(problem) {
   const box = make("div", { class: "card" }, make("p", { role: "alert" }, problem.message));
   if (wantsKey(problem)) {

@@ -1,13 +1,16 @@
-/* The notes' examples: move the query, choose how it is compared, and every number follows. All of them come from /v1/attend. */
+/*
+ * Attention calculated step by step for the examples of the notes. The query can be moved and the
+ * score chosen; every number comes from /v1/attend.
+ */
 
 import { ask } from "./api.js";
 import { makeAsking, makeSlider } from "./latest_request.js";
-import { CurveChart } from "./line_chart.js";
+import { LineChart } from "./line_chart.js";
 import { make, makeChoice, makeSelect, makeSvg, pageColour } from "./dom.js";
 import { makeFigure } from "./figure_frame.js";
 import { makeFormula } from "./formula.js";
 import { markPath, styleOf } from "./line_styles.js";
-import { makeSheet, sheetSvg } from "./number_table.js";
+import { makeNumberTable, numberTableSvg } from "./number_table.js";
 
 const CURVE_POINTS = 161;
 /** What the sliders reach, and what the notes ask. */
@@ -17,14 +20,19 @@ const EXAMPLES = {
 };
 
 /** @param {HTMLElement} root @param {any} context */
-export function mountWorked(root, context) {
+export function mountCalculation(root, context) {
   let end = () => {};
   let ended = false;
   ask("v1/kinds").then((kinds) => { if (!ended) end = build(root, context, kinds); }).catch((fault) => { root.textContent = fault.message; });
   return () => { ended = true; end(); };
 }
 
-/** The example, once the server has said which scores there are. @param {HTMLElement} root @param {any} context @param {any} kinds */
+/**
+ * The example, once the server has said which scores there are.
+ * @param {HTMLElement} root
+ * @param {any} context
+ * @param {any} kinds
+ */
 function build(root, context, kinds) {
   const { state, text, number, update } = context;
   const scores = new Map(kinds.scores.map((one) => [one.kind, one]));
@@ -47,7 +55,7 @@ function build(root, context, kinds) {
   const asking = makeAsking(root);
   const pair = make("div", { class: "columns two" }, steps.root, curve.root);
   root.append(controls, asking.problem, pair);
-  const chart = new CurveChart(curve.body, { context, onRead: curve.read, label: text("numbers.curve") });
+  const chart = new LineChart(curve.body, { context, onRead: curve.read, label: text("numbers.curve") });
 
   function drawControls() {
     const names = facts().columns.map((one) => text(`numbers.${one}`));
@@ -86,14 +94,14 @@ function build(root, context, kinds) {
     const answer = wanted.map((one, place) => `${one} ${number(reply.outputs[0][place], 4)}`).join(" · ");
     steps.body.replaceChildren(
       makeFormula(`${text("numbers.score")} = ${reply.formula}`),
-      makeSheet({ columns, rows, foot, label: text("numbers.steps") }),
+      makeNumberTable({ columns, rows, foot, label: text("numbers.steps") }),
       make("p", { class: "answer" }, text("numbers.answer", { query: vector(reply.queries[0]), answer })),
       ...writeParameters(reply));
     steps.read("");
     context.announce(text("numbers.answer", { query: vector(reply.queries[0]), answer }));
     steps.offer({
       table: () => ({ columns: columns.map((column) => column.name), rows: [...rows, foot].map((row) => row.map((cell) => cell ?? "")) }),
-      svg: () => sheetSvg({ columns, rows, foot }), data: () => reply, request,
+      svg: () => numberTableSvg({ columns, rows, foot }), data: () => reply, request,
     });
     pair.classList.toggle("two", Boolean(reply.curve));
     curve.root.hidden = !reply.curve;

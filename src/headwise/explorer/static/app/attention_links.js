@@ -1,8 +1,8 @@
 /*
- * Attention as links: the words that are looked at above, the words that look below, and a line
- * for each weight, wider the larger it is. Words are buttons that wrap like text; the lines are an
- * SVG behind them. Pointing at, focusing or tapping a word shows its links alone, with their
- * weights. The live page and the saved page both use this file. Table and Item: see trace.js.
+ * Attention as links: the words that are looked at above, the words that look below, and a line for
+ * each weight, wider the larger it is. Words are buttons that wrap like text; the lines are an SVG
+ * behind them. Pointing at, focusing or tapping a word shows its links alone, with their weights.
+ * The live page and the saved page both use this file. Table and Item: see trace.js.
  */
 
 import { make, makeSvg, pageColour, pieceParts, rove, SVG_NAMESPACE } from "./dom.js";
@@ -15,7 +15,10 @@ const MOST_WORDS = 160; // with more than these, lines are drawn for the chosen 
 /** @typedef {{side: "query" | "key", place: number}} Word */
 
 export class LinkPicture {
-  /** @param {HTMLElement} area @param {{format: (weight: number) => string, onChoice: (word: Word | null) => void}} options */
+  /**
+   * @param {HTMLElement} area
+   * @param {{format: (weight: number) => string, onChoice: (word: Word | null) => void}} options
+   */
   constructor(area, { format, onChoice }) {
     this.area = area;
     this.format = format;
@@ -35,7 +38,11 @@ export class LinkPicture {
     document.removeEventListener("themechange", this.lines);
   }
 
-  /** @param {Table} table @param {{query: string, key: string}} names of the two rows @param {Word | null} [pinned] */
+  /**
+   * @param {Table} table
+   * @param {{query: string, key: string}} names of the two rows
+   * @param {Word | null} [pinned]
+   */
   show(table, names, pinned = null) {
     this.table = table;
     this.pinned = this.active = pinned;
@@ -81,7 +88,10 @@ export class LinkPicture {
     return word !== null && word.side === side && word.place === place;
   }
 
-  /** @param {Word | null} word @param {{again?: boolean}} [options] again: though it is active already */
+  /**
+   * @param {Word | null} word
+   * @param {{again?: boolean}} [options] again: though it is active already
+   */
   activate(word, { again = false } = {}) {
     if (this.active === word && !again) return;
     this.active = word;
@@ -109,7 +119,10 @@ export class LinkPicture {
     this.drawLines();
   }
 
-  /** The links to draw: all of the active word, or the strongest of each. @returns {{row: number, column: number, weight: number}[]} */
+  /**
+   * The links to draw: all of the active word, or the strongest of each.
+   * @returns {{row: number, column: number, weight: number}[]}
+   */
   chosenLinks() {
     const { rows, columns } = this.table;
     if (!this.active && rows.length + columns.length > MOST_WORDS) return [];
@@ -133,7 +146,15 @@ export class LinkPicture {
     }));
   }
 
-  /** A line that leaves and arrives upright. @param {number} x @param {number} y @param {number} endX @param {number} endY @param {number} weight @param {string} colour */
+  /**
+   * A line that leaves and arrives upright.
+   * @param {number} x
+   * @param {number} y
+   * @param {number} endX
+   * @param {number} endY
+   * @param {number} weight
+   * @param {string} colour
+   */
   makeLine(x, y, endX, endY, weight, colour) {
     const strength = Math.min(1, Math.abs(weight)); // a weight below zero is a broken line
     const bend = (endY - y) * 0.45;

@@ -1,17 +1,20 @@
-/* One row of the loaded model's attention opened up, with its real numbers: /v1/row. */
+/*
+ * One row of the loaded model's attention with all its numbers, from the query to the output. The
+ * numbers come from /v1/row.
+ */
 
 import { makeAsking } from "./latest_request.js";
 import { make, makeChoice, makeSelect, pieceParts, rove } from "./dom.js";
 import { makeFigure } from "./figure_frame.js";
-import { Matrix } from "./heat_map.js";
+import { HeatMap } from "./heat_map.js";
 import { chosenModel, EXAMPLES, faultOf, languageName, openable, readsOnly, tellSeveral } from "./sentence_form.js";
-import { makeSheet, sheetSvg } from "./number_table.js";
+import { makeNumberTable, numberTableSvg } from "./number_table.js";
 
 const KINDS = ["cross", "encoder_self", "decoder_self"];
 const MOST_DIMENSIONS = 64;
 
 /** @param {HTMLElement} root @param {any} context */
-export function mountRow(root, context) {
+export function mountAttentionRow(root, context) {
   const { state, text, number, update } = context;
   const model = chosenModel(context, openable);
   const isReader = readsOnly(model);
@@ -37,8 +40,8 @@ export function mountRow(root, context) {
   const product = makeFigure(context, { name: "product", title: text("numbers.product"), caption: text("numbers.product_help") });
   const mix = makeFigure(context, { name: "weighted-sum", title: text("numbers.mix"), caption: text("numbers.mix_help") });
   root.append(panel, asking.problem, steps.root, product.root, mix.root);
-  const factors = new Matrix(product.body, { label: text("numbers.product"), kind: "diverging", format: (value) => number(value, 2), onCell: (i, j, value) => product.read(text("numbers.product_cell", { what: ["q", "k", "q · k"][i], dim: j + 1, value: number(value, 4) })) });
-  const parts = new Matrix(mix.body, { label: text("numbers.mix"), kind: "diverging", format: (value) => number(value, 2), onCell: (i, j, value) => mix.read(text("numbers.mix_cell", { what: row.key_pieces[i] ?? text("numbers.output"), dim: j + 1, value: number(value, 4) })) });
+  const factors = new HeatMap(product.body, { label: text("numbers.product"), kind: "diverging", format: (value) => number(value, 2), onCell: (i, j, value) => product.read(text("numbers.product_cell", { what: ["q", "k", "q · k"][i], dim: j + 1, value: number(value, 4) })) });
+  const parts = new HeatMap(mix.body, { label: text("numbers.mix"), kind: "diverging", format: (value) => number(value, 2), onCell: (i, j, value) => mix.read(text("numbers.mix_cell", { what: row.key_pieces[i] ?? text("numbers.output"), dim: j + 1, value: number(value, 4) })) });
 
   function ask() {
     const body = { model: model.name, text: field.value.trim(), kind: kind(), head: whole(state.head, 0), query: whole(state.query, 0), ...(state.layer ? { layer: whole(state.layer, 0) } : {}) };
@@ -97,7 +100,7 @@ export function mountRow(root, context) {
     const sum = (list) => list.reduce((total, one) => total + one, 0);
     const foot = [text("numbers.sum"), null, null, ...(row.bias ? [null] : []), null, ...(row.is_softmax ? [sum(row.exponentials)] : []), sum(row.weights)];
     steps.explain(text(row.is_softmax ? "numbers.row_help" : "numbers.row_other", { query: row.query_pieces[row.query] }));
-    steps.body.replaceChildren(makeSheet({
+    steps.body.replaceChildren(makeNumberTable({
       columns, rows, foot, label: text("numbers.row"), chosen: chosenKey(), language: languageOf(kind() === "decoder_self" ? "target" : "source"),
       onRow: (key) => { update({ key }); drawSteps(); drawProduct(); },
     }));
@@ -105,7 +108,7 @@ export function mountRow(root, context) {
     steps.read(text("numbers.row_read", { query: row.query_pieces[row.query], key: row.key_pieces[best], weight: four(row.weights[best]) }));
     steps.offer({
       table: () => ({ columns: columns.map((column) => column.name), rows: [...rows, foot].map((cells) => cells.map((cell) => cell ?? "")) }),
-      svg: () => sheetSvg({ columns, rows, foot }), data: () => row, request,
+      svg: () => numberTableSvg({ columns, rows, foot }), data: () => row, request,
     });
   }
 

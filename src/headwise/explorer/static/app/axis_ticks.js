@@ -1,6 +1,12 @@
-/* Axes: where the numbers stand, and how they are written. */
+/* The ticks of an axis: where they are, and how their numbers are written. */
 
-/** Round steps between two numbers. @param {number} low @param {number} high @param {number} count about how many @returns {number[]} */
+/**
+ * Round steps between two numbers.
+ * @param {number} low
+ * @param {number} high
+ * @param {number} count about how many
+ * @returns {number[]}
+ */
 export function linearTicks(low, high, count) {
   if (!(high > low)) return [low];
   const rough = (high - low) / Math.max(count, 1);
@@ -15,7 +21,13 @@ export function linearTicks(low, high, count) {
   }
 }
 
-/** Powers of a base, thinned to at most `count`; of few decades also their double and fivefold. @param {number} low @param {number} high @param {number} count @param {number} [base] */
+/**
+ * Powers of a base, thinned to at most `count`; of few decades also their double and fivefold.
+ * @param {number} low
+ * @param {number} high
+ * @param {number} count
+ * @param {number} [base]
+ */
 export function logTicks(low, high, count, base = 10) {
   const [first, last] = [Math.ceil(Math.log(low) / Math.log(base) - 1e-9), Math.floor(Math.log(high) / Math.log(base) + 1e-9)];
   if (base === 10 && last - first < 3) {
@@ -37,7 +49,11 @@ export function shortNumber(value, language) {
   return new Intl.NumberFormat(language, { maximumSignificantDigits: 5 }).format(value);
 }
 
-/** Four digits that count, for reading aloud and tables. @param {number} value @param {string} language */
+/**
+ * Four digits that count, for reading aloud and tables.
+ * @param {number} value
+ * @param {string} language
+ */
 export function fullNumber(value, language) {
   if (value !== 0 && (Math.abs(value) >= 1e7 || Math.abs(value) < 1e-4)) return value.toExponential(3).replace("e+", "e");
   return new Intl.NumberFormat(language, { maximumSignificantDigits: 5 }).format(value);

@@ -1,4 +1,7 @@
-/* What a browser keeps for the page: choices for ever, a key until the tab is closed. A browser that keeps nothing is no error. */
+/*
+ * What the browser stores for the page: choices permanently, an API key until the tab is closed. If
+ * the browser stores nothing, the page works without it.
+ */
 
 /** @param {string} name @param {() => Storage} [where] @returns {string | null} */
 export function recall(name, where = () => localStorage) {

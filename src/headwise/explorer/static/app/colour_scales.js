@@ -1,6 +1,7 @@
 /*
- * Colours for numbers, for each theme. Weights run from paper to ink; numbers with a sign run from one hue through paper to
- * another. `shade` says how a value becomes a place on the ramp: in proportion, or by its order of magnitude.
+ * Colour scales for numbers, for each theme. Weights run from the paper's colour to a dark one;
+ * numbers with a sign run from one hue through the paper's colour to another. `shade` maps a value
+ * to a position on the scale, either linearly or by its order of magnitude.
  */
 
 const RAMPS = {
@@ -9,7 +10,11 @@ const RAMPS = {
 };
 const DECADES = 3; // of a logarithmic scale
 
-/** 256 colours of a ramp as bytes, red green blue alpha. @param {string[]} stops @returns {Uint8ClampedArray} */
+/**
+ * 256 colours of a ramp as bytes, red green blue alpha.
+ * @param {string[]} stops
+ * @returns {Uint8ClampedArray}
+ */
 function fill(stops) {
   const rgb = stops.map((stop) => [1, 3, 5].map((place) => parseInt(stop.slice(place, place + 2), 16)));
   const bytes = new Uint8ClampedArray(4 * 256);
@@ -33,7 +38,12 @@ export function rampBytes(kind) {
   return filled.get(key);
 }
 
-/** Where a value stands on a ramp, 0 to 255. @param {number} value @param {number} largest @param {{scale?: string, kind?: string}} how */
+/**
+ * Where a value stands on a ramp, 0 to 255.
+ * @param {number} value
+ * @param {number} largest
+ * @param {{scale?: string, kind?: string}} how
+ */
 export function shade(value, largest, how) {
   if (how.kind === "diverging") return Math.max(0, Math.min(255, Math.round(127.5 * (1 + value / largest))));
   if (how.scale === "log") return value <= 0 ? 0 : Math.max(0, Math.round(255 * Math.min(1, 1 + Math.log10(value / largest) / DECADES)));
@@ -45,7 +55,12 @@ export function colourName(bytes, step) {
   return `rgb(${bytes[4 * step]},${bytes[4 * step + 1]},${bytes[4 * step + 2]})`;
 }
 
-/** What the two ends of a scale stand for. @param {number} largest @param {{scale?: string, kind?: string}} how @param {(value: number) => string} format */
+/**
+ * What the two ends of a scale stand for.
+ * @param {number} largest
+ * @param {{scale?: string, kind?: string}} how
+ * @param {(value: number) => string} format
+ */
 export function scaleEnds(largest, { scale = "linear", kind = "sequence" }, format) {
   if (kind === "diverging") return [format(-largest), format(largest)];
   return [scale === "log" ? `≤ ${(largest / 10 ** DECADES).toPrecision(1)}` : "0", format(largest)];

@@ -1,11 +1,16 @@
 /*
- * Elements by code. Text is always set as text: what a user or a vocabulary wrote never becomes markup, and no style
- * attribute is ever written (the server's policy would refuse it); sizes and colours go through `style` properties.
+ * Functions that make HTML and SVG elements. Text is always set as text: what a user or a
+ * vocabulary wrote never becomes markup. No style attribute is written, because the server's
+ * content security policy would refuse it; sizes and colours are set through `style` properties.
  */
 
 export const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
-/** @param {Element} element @param {Record<string, any>} attributes @param {(Node | string | null)[]} children */
+/**
+ * @param {Element} element
+ * @param {Record<string, any>} attributes
+ * @param {(Node | string | null)[]} children
+ */
 function furnish(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
@@ -16,36 +21,62 @@ function furnish(element, attributes, children) {
   return element;
 }
 
-/** An HTML element; `on…` attributes are listeners. @param {string} name @param {Record<string, any>} [attributes] @param {...(Node | string | null)} children @returns {any} */
+/**
+ * An HTML element; `on…` attributes are listeners.
+ * @param {string} name
+ * @param {Record<string, any>} [attributes]
+ * @param {...(Node | string | null)} children
+ * @returns {any}
+ */
 export function make(name, attributes = {}, ...children) {
   return furnish(document.createElement(name), attributes, children);
 }
 
-/** An SVG element. @param {string} name @param {Record<string, any>} [attributes] @param {...(Node | string | null)} children @returns {any} */
+/**
+ * An SVG element.
+ * @param {string} name
+ * @param {Record<string, any>} [attributes]
+ * @param {...(Node | string | null)} children
+ * @returns {any}
+ */
 export function makeSvg(name, attributes = {}, ...children) {
   return furnish(document.createElementNS(SVG_NAMESPACE, name), attributes, children);
 }
 
-/** The value of a colour variable of the page, for what leaves the page (SVG, canvas). @param {string} name */
+/**
+ * The value of a colour variable of the page, for what leaves the page (SVG, canvas).
+ * @param {string} name
+ */
 export function pageColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** A labelled `<select>`. @param {{label: string, options: [string, string][], value: string, onChange: (value: string) => void}} parts */
+/**
+ * A labelled `<select>`.
+ * @param {{label: string, options: [string, string][], value: string, onChange: (value: string) =>
+ *     void}} parts
+ */
 export function makeSelect({ label, options, value, onChange }) {
   const select = make("select", { onchange: () => onChange(select.value) });
   for (const [key, text] of options) select.append(make("option", { value: key, selected: key === value }, text));
   return make("label", { class: "field" }, make("span", {}, label), select);
 }
 
-/** A labelled check box. @param {{label: string, checked: boolean, onChange: (checked: boolean) => void}} parts */
+/**
+ * A labelled check box.
+ * @param {{label: string, checked: boolean, onChange: (checked: boolean) => void}} parts
+ */
 export function makeCheck({ label, checked, onChange }) {
   const box = make("input", { type: "checkbox", onchange: () => onChange(box.checked) });
   box.checked = checked;
   return make("label", { class: "check" }, box, make("span", {}, label));
 }
 
-/** A labelled number. @param {{label: string, value: number, min: number, max: number, step: number, onChange: (value: number) => void}} parts */
+/**
+ * A labelled number.
+ * @param {{label: string, value: number, min: number, max: number, step: number, onChange: (value:
+ *     number) => void}} parts
+ */
 export function makeNumber({ label, value, min, max, step, onChange }) {
   const input = make("input", { type: "number", min, max, step, value, inputmode: "decimal" });
   input.addEventListener("change", () => {
@@ -89,7 +120,11 @@ export function makeChoice({ label, options, value, onChange }) {
   return make("div", { class: "field" }, make("span", { "aria-hidden": "true" }, label), group);
 }
 
-/** Arrow keys walk among the children of an element; Tab reaches one of them. @param {HTMLElement} row @param {string} [selector] */
+/**
+ * Arrow keys walk among the children of an element; Tab reaches one of them.
+ * @param {HTMLElement} row
+ * @param {string} [selector]
+ */
 export function rove(row, selector = "button") {
   const all = () => /** @type {HTMLElement[]} */ ([...row.querySelectorAll(selector)]);
   all().forEach((element, place) => { element.tabIndex = place === 0 ? 0 : -1; });
@@ -104,7 +139,11 @@ export function rove(row, selector = "button") {
   });
 }
 
-/** A piece with the mark of its word's beginning paler than the rest. @param {string} piece @returns {(Node | string)[]} */
+/**
+ * A piece with the mark of its word's beginning paler than the rest.
+ * @param {string} piece
+ * @returns {(Node | string)[]}
+ */
 export function pieceParts(piece) {
   return piece.startsWith("▁") ? [make("span", { class: "word-start" }, "▁"), piece.slice(1)] : [piece];
 }
@@ -114,7 +153,11 @@ export function pieceSpans(words) {
   return words.split(/(▁)/).filter(Boolean).map((part) => (part === "▁" ? makeSvg("tspan", { "fill-opacity": 0.4 }, part) : part));
 }
 
-/** Words in which `backticks` mark what is typed. @param {string} words @returns {(Node | string)[]} */
+/**
+ * Words in which `backticks` mark what is typed.
+ * @param {string} words
+ * @returns {(Node | string)[]}
+ */
 export function codeParts(words) {
   return words.split("`").map((part, place) => (place % 2 ? make("code", {}, part) : part));
 }
@@ -123,7 +166,10 @@ const ICONS = {
   first: "M6 5v14M19 5 9 12l10 7z", back: "M16 5 6 12l10 7z", play: "M8 5l11 7-11 7z", pause: "M8 5v14M16 5v14", forward: "M8 5l10 7-10 7z", last: "M18 5v14M5 5l10 7-10 7z",
 };
 
-/** A small drawing for a button; the button says in words what it does. @param {keyof typeof ICONS} name */
+/**
+ * A small drawing for a button; the button says in words what it does.
+ * @param {keyof typeof ICONS} name
+ */
 export function makeIcon(name) {
   return makeSvg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, makeSvg("path", { d: ICONS[name] }));
 }

@@ -1,11 +1,13 @@
 /*
- * The frame around every figure: title, caption, the picture, one line that is read aloud, and below it what can be done
- * with it: the same numbers as a table, the request that gave them, a link to this state, files to save.
+ * The frame around every figure: title, caption, the picture, one line that screen readers read,
+ * and tools below it: the numbers as a table, the request that gave them, a link to this state, and
+ * files to save.
  *
  *     const figure = makeFigure(context, {name: "alignment", title, caption});
  *     figure.body.append(picture);                      // draw here
- *     figure.read("it looks at animal: 0.62");          // the line that is read aloud
- *     figure.offer({table: () => ({columns, rows}), svg: () => element, data: () => anything, request: ["v1/trace", body]});
+ *     figure.read("it looks at animal: 0.62");          // the line for screen readers
+ *     figure.offer({table: () => ({columns, rows}), svg: () => element, data: () => anything,
+ *                   request: ["v1/trace", body]});
  */
 
 import { describeRequest } from "./api.js";

@@ -1,6 +1,7 @@
 /*
- * A formula in one line as people type it, set as mathematics (MathML, which browsers draw and screen readers read):
- * `10000^(2i/dim)` raises, `slope_head` lowers, `√dim` is a root, `|q − k|` a length; two spaces begin a new line, everything else stands as it is written.
+ * A formula typed in one line, set as mathematics (MathML, which browsers draw and screen readers
+ * read). `10000^(2i/dim)` is a power, `slope_head` a subscript, `√dim` a root, `|q − k|` a norm;
+ * two spaces begin a new line, and everything else stays as it is typed.
  */
 
 const NAMESPACE = "http://www.w3.org/1998/Math/MathML";
@@ -34,7 +35,10 @@ function makeLine(text) {
   const tokens = text.match(TOKEN) ?? [];
   let place = 0;
 
-  /** One thing: a name, a number, a sign, or what stands in brackets. @param {boolean} bare without its brackets */
+  /**
+   * One thing: a name, a number, a sign, or what stands in brackets.
+   * @param {boolean} bare without its brackets
+   */
   const readOne = (bare) => {
     const token = tokens[place];
     place += 1;

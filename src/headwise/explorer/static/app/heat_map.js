@@ -1,10 +1,11 @@
 /*
- * A table of numbers as a heat map: rows and columns keep their names in sight while one scrolls, the value under the pointer
- * or the arrow keys is told, colours are in proportion or logarithmic. The picture is for the eye (`aria-hidden`); whoever
- * cannot see it walks through the cells with the keys and hears them, or opens the table below the figure.
+ * A table of numbers as a heat map. The names of rows and columns stay visible while one scrolls,
+ * the value under the pointer or the arrow keys is written below, and colours are linear or
+ * logarithmic. The picture is hidden from screen readers (`aria-hidden`); the arrow keys read the
+ * cells one by one, and a table below the figure holds all numbers.
  *
- *     const matrix = new Matrix(area, {label: "…", onCell: (row, column, value) => …});
- *     matrix.show({rows, columns, values}, {scale: "log"});      // items: {text, language}; values row by row
+ *     const map = new HeatMap(area, {label: "…", onCell: (row, column, value) => …});
+ *     map.show({rows, columns, values}, {scale: "log"});   // items: {text, language}; row by row
  */
 
 import { colourName, drawPixels, largestOf, rampBytes, scaleEnds, shade } from "./colour_scales.js";
@@ -21,10 +22,18 @@ const MOST_SQUARES = 4096; // in a saved SVG; beyond these the cells are one emb
 const SMALLEST = { few: 16, many: 6, all: 1 };
 const FITTING_HEIGHT = 460;
 
-/** @typedef {{text: string, language?: string}} Item @typedef {{rows: Item[], columns: Item[], values: ArrayLike<number>}} Numbers */
+/**
+ * @typedef {{text: string, language?: string}} Item
+ * @typedef {{rows: Item[], columns: Item[], values: ArrayLike<number>}} Numbers
+ */
 
-export class Matrix {
-  /** @param {HTMLElement} area @param {{label: string, onCell?: (row: number, column: number, value: number) => void, format?: (value: number) => string, kind?: "sequence" | "diverging", fits?: boolean}} options fits: the whole table in sight, however small its cells */
+export class HeatMap {
+  /**
+   * @param {HTMLElement} area
+   * @param {{label: string, onCell?: (row: number, column: number, value: number) => void, format?:
+   *     (value: number) => string, kind?: "sequence" | "diverging", fits?: boolean}} options fits:
+   *     the whole table in sight, however small its cells
+   */
   constructor(area, { label, onCell = () => {}, format = (value) => value.toFixed(2), kind = "sequence", fits = false }) {
     Object.assign(this, { area, onCell, format, kind, fits, cell: { row: -1, column: -1 }, how: {} });
     const quiet = { "aria-hidden": "true" };
@@ -54,7 +63,10 @@ export class Matrix {
     document.removeEventListener("themechange", this.redraw);
   }
 
-  /** @param {Numbers} numbers @param {{scale?: "linear" | "log", largest?: number, kind?: "sequence" | "diverging"}} [how] */
+  /**
+   * @param {Numbers} numbers
+   * @param {{scale?: "linear" | "log", largest?: number, kind?: "sequence" | "diverging"}} [how]
+   */
   show(numbers, { scale = "linear", largest = 0, kind = this.kind } = {}) {
     this.numbers = numbers;
     this.kind = kind;
@@ -89,7 +101,10 @@ export class Matrix {
       : Math.max(rows.length > 64 ? SMALLEST.many : SMALLEST.few, Math.min(this.size, 30));
   }
 
-  /** Every so-manieth name is written: leaning ones need 14 pixels, and many numbers in a row are easier to read further apart. */
+  /**
+   * Every so-manieth name is written: leaning ones need 14 pixels, and many numbers in a row are
+   * easier to read further apart.
+   */
   get everyColumn() {
     return Math.ceil((this.fits ? 28 : 14) / this.size);
   }
@@ -121,7 +136,12 @@ export class Matrix {
     this.placeMark();
   }
 
-  /** A sharp canvas of this size on the screen. @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
+  /**
+   * A sharp canvas of this size on the screen.
+   * @param {HTMLCanvasElement} canvas
+   * @param {number} width
+   * @param {number} height
+   */
   prepare(canvas, width, height) {
     const density = Math.min(window.devicePixelRatio || 1, 2);
     canvas.width = Math.round(width * density);
@@ -135,7 +155,10 @@ export class Matrix {
     return pen;
   }
 
-  /** Names that would overlap are left out: every k-th stays. @param {CanvasRenderingContext2D} pen */
+  /**
+   * Names that would overlap are left out: every k-th stays.
+   * @param {CanvasRenderingContext2D} pen
+   */
   drawLeft(pen) {
     const every = this.everyRow;
     const last = this.height * this.numbers.rows.length;
@@ -235,7 +258,14 @@ export class Matrix {
   }
 }
 
-/** A name, the marks of words' beginnings paler than the rest. @param {CanvasRenderingContext2D} pen @param {string} words @param {number} x @param {number} y @param {"left" | "right"} align */
+/**
+ * A name, the marks of words' beginnings paler than the rest.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {string} words
+ * @param {number} x
+ * @param {number} y
+ * @param {"left" | "right"} align
+ */
 function write(pen, words, x, y, align) {
   const whole = pen.measureText(words).width;
   pen.textAlign = align;

@@ -1,6 +1,6 @@
 /*
- * The texts of the page: one object for each view in en.json and zh.json, the same keys in both (a test compares them).
- * Language: what was chosen here before, else what the browser prefers.
+ * The texts of the page: one object for each view in en.json and zh.json, with the same keys in
+ * both (a test compares them). The language is the one chosen here before, else the browser's.
  */
 
 import { recall, remember } from "./browser_storage.js";
@@ -21,7 +21,10 @@ export function preferredLanguage() {
   return navigator.languages.some((tag) => tag.toLowerCase().startsWith("zh")) ? "zh" : "en";
 }
 
-/** Load a language and put its texts where the page's own markup asks for them. @param {string} next */
+/**
+ * Load a language and put its texts where the page's own markup asks for them.
+ * @param {string} next
+ */
 export async function useLanguage(next) {
   const response = await fetch(`static/${next}.json`);
   texts = await response.json();
@@ -33,14 +36,23 @@ export async function useLanguage(next) {
   }
 }
 
-/** The text of a key such as "align.title", with {places} filled. @param {string} key @param {Record<string, any>} [values] @returns {string} */
+/**
+ * The text of a key such as "align.title", with {places} filled.
+ * @param {string} key
+ * @param {Record<string, any>} [values]
+ * @returns {string}
+ */
 export function text(key, values = {}) {
   const found = key.split(".").reduce((part, name) => part?.[name], texts);
   if (typeof found !== "string") throw new Error(`no text for ${key}`);
   return found.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
 }
 
-/** A number as people of this language write it. @param {number} value @param {number} [digits] after the point */
+/**
+ * A number as people of this language write it.
+ * @param {number} value
+ * @param {number} [digits] after the point
+ */
 export function number(value, digits = 0) {
   return new Intl.NumberFormat(language, { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
 }

@@ -1,6 +1,6 @@
 /*
- * One question at a time: a later one makes an earlier one forgotten, what goes wrong is said beside the controls, and the view is
- * `aria-busy` while an answer is awaited.
+ * One request at a time for a view: a later request cancels an earlier one, errors are shown beside
+ * the controls, and the view is `aria-busy` while it waits.
  *
  *     const asking = makeAsking(root);
  *     asking.ask(["v1/attend", body], (reply) => draw(reply));
@@ -39,7 +39,11 @@ export function makeAsking(busy) {
     problem,
     complain,
     end: () => { isOver = true; last.abort(); },
-    /** @param {[string, any?]} request @param {(reply: any) => void} onReply @param {{fresh?: boolean}} [options] */
+    /**
+     * @param {[string, any?]} request
+     * @param {(reply: any) => void} onReply
+     * @param {{fresh?: boolean}} [options]
+     */
     async ask(request, onReply, options = {}) {
       if (isOver) return;
       last.abort();

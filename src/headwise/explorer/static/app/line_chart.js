@@ -1,13 +1,18 @@
 /*
- * Lines over a common axis: loss over steps, bias over distance, time over length. SVG, drawn to the width there is; the pointer
- * or the arrow keys walk along the x axis and every line's value there is read out.
+ * Lines over a common axis: loss over steps, bias over distance, time over length. The chart is an
+ * SVG as wide as its area. Pointer and arrow keys move along the x axis, and the values of all
+ * lines there are read out.
  *
- *     const chart = new CurveChart(figure.body, {context, onRead: figure.read, label});
- *     chart.show({series: [{name, points: [[x, y], …]}], x: {name, log?, base?}, y: {name, log?, format?}, marks: true});
+ *     const chart = new LineChart(figure.body, {context, onRead: figure.read, label});
+ *     chart.show({series: [{name, points: [[x, y], …]}], x: {name, log?, base?},
+ *                 y: {name, log?, format?}, marks: true});
  *
- * @typedef {{name: string, points: [number, number][], number?: number}} Series number: of its style
- * @typedef {{name: string, log?: boolean, base?: number, format?: (value: number) => string, low?: number, high?: number}} Axis
- * @typedef {{series: Series[], x: Axis, y: Axis, marks?: boolean, height?: number, extra?: (to: (x: number, y: number) => [number, number]) => SVGElement[]}} Chart
+ * @typedef {{name: string, points: [number, number][], number?: number}} Series number: of its
+ *     style
+ * @typedef {{name: string, log?: boolean, base?: number, format?: (value: number) => string, low?:
+ *     number, high?: number}} Axis
+ * @typedef {{series: Series[], x: Axis, y: Axis, marks?: boolean, height?: number, extra?: (to: (x:
+ *     number, y: number) => [number, number]) => SVGElement[]}} Chart
  */
 
 import { make, makeSvg, pageColour } from "./dom.js";
@@ -17,8 +22,11 @@ import { fullNumber, linearTicks, logTicks, shortNumber } from "./axis_ticks.js"
 const FONT = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 const ROOM = { left: 68, right: 26, top: 12, bottom: 42 };
 
-export class CurveChart {
-  /** @param {HTMLElement} area @param {{context: any, onRead: (words: string) => void, label: string}} options */
+export class LineChart {
+  /**
+   * @param {HTMLElement} area
+   * @param {{context: any, onRead: (words: string) => void, label: string}} options
+   */
   constructor(area, { context, onRead, label }) {
     this.context = context;
     this.onRead = onRead;
@@ -53,7 +61,12 @@ export class CurveChart {
     this.draw();
   }
 
-  /** @param {Axis} axis @param {number[]} values @param {number} start @param {number} end in pixels */
+  /**
+   * @param {Axis} axis
+   * @param {number[]} values
+   * @param {number} start
+   * @param {number} end in pixels
+   */
   scale(axis, values, start, end) {
     let low = axis.low ?? values.reduce((one, other) => Math.min(one, other), Infinity);
     let high = axis.high ?? values.reduce((one, other) => Math.max(one, other), -Infinity);
@@ -228,7 +241,12 @@ export class CurveChart {
   }
 }
 
-/** The mark of a line at a point; a cross is drawn, the others are filled. @param {{colour: string, mark: string}} style @param {number} x @param {number} y */
+/**
+ * The mark of a line at a point; a cross is drawn, the others are filled.
+ * @param {{colour: string, mark: string}} style
+ * @param {number} x
+ * @param {number} y
+ */
 function makeMark({ colour, mark }, x, y) {
   const isFilled = mark !== "cross";
   return makeSvg("path", { d: markPath(mark, x, y, 3.6), fill: isFilled ? colour : "none", stroke: colour, "stroke-width": isFilled ? 0 : 1.6 });

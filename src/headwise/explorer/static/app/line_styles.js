@@ -1,6 +1,7 @@
 /*
- * Colours that people who see few colours can tell apart (after Okabe & Ito 2008), one set for each theme, and with each a
- * stroke and a mark of its own, so that no line is known by its colour alone.
+ * Styles of lines: colours that colour-blind readers can tell apart (after Okabe & Ito 2008), one
+ * set for each theme, each with its own dashes and mark, so that no line is known by its colour
+ * alone.
  */
 
 const LIGHT = ["#0068a8", "#c34f00", "#00795a", "#a8467f", "#7a6200", "#2e86c1", "#4a4f57", "#6b4fb3", "#8a5a2b"];
@@ -8,7 +9,12 @@ const DARK = ["#6cb8f2", "#ff9a52", "#3fcf9f", "#f0a3cf", "#e8d44d", "#a9d4ff", 
 const STROKES = ["", "7 4", "2 3", "9 3 2 3"];
 const MARKS = ["circle", "square", "triangle", "diamond", "cross"];
 
-/** Lines without marks need strokes to be told apart. @param {number} number of a series @param {boolean} [marked] @returns {{colour: string, dashes: string, mark: string}} */
+/**
+ * Lines without marks need strokes to be told apart.
+ * @param {number} number of a series
+ * @param {boolean} [marked]
+ * @returns {{colour: string, dashes: string, mark: string}}
+ */
 export function styleOf(number, marked = true) {
   const colours = document.documentElement.dataset.theme === "dark" ? DARK : LIGHT;
   return {
@@ -18,7 +24,13 @@ export function styleOf(number, marked = true) {
   };
 }
 
-/** A mark around a point, as the `d` of a path. @param {string} mark @param {number} x @param {number} y @param {number} r */
+/**
+ * A mark around a point, as the `d` of a path.
+ * @param {string} mark
+ * @param {number} x
+ * @param {number} y
+ * @param {number} r
+ */
 export function markPath(mark, x, y, r) {
   const at = (dx, dy) => `${(x + dx * r).toFixed(2)} ${(y + dy * r).toFixed(2)}`;
   switch (mark) {

@@ -1,7 +1,9 @@
 /*
- * Tables that are the figure themselves: every number in its cell, and a bar behind those of one column; the same as SVG to be saved.
+ * A table as a figure: every number in its cell, with a bar behind the numbers of one column. The
+ * same table can be saved as SVG.
  *
- * @typedef {{name: string, number?: (value: number) => string, bar?: boolean}} Column number: how its numbers are written; bar: shares of one
+ * @typedef {{name: string, number?: (value: number) => string, bar?: boolean}} Column number: how
+ *     its numbers are written; bar: shares of one
  * @typedef {(string | number | null)[]} Row
  */
 
@@ -16,14 +18,18 @@ function written(column, cell) {
   return typeof cell === "number" && column.number ? column.number(cell) : String(cell);
 }
 
-/** Whether a column holds words: they begin at the left, numbers end at the right. @param {Row[]} rows @param {number} place */
+/**
+ * Whether a column holds words: they begin at the left, numbers end at the right.
+ * @param {Row[]} rows
+ * @param {number} place
+ */
 const holdsWords = (rows, place) => place === 0 || (rows.length > 0 && rows.every((row) => typeof row[place] === "string"));
 
 /**
  * @param {{columns: Column[], rows: Row[], label: string, chosen?: number, onRow?: (row: number) => void, rowLabel?: (row: number) => string, language?: string, foot?: Row}} parts
  *     onRow: the first cell of a row is a button; foot: a last row that sums up
  */
-export function makeSheet({ columns, rows, label, chosen = -1, onRow = undefined, language = undefined, foot = undefined }) {
+export function makeNumberTable({ columns, rows, label, chosen = -1, onRow = undefined, language = undefined, foot = undefined }) {
   const head = make("tr", {}, ...columns.map((column, place) => make("th", { scope: "col", class: holdsWords(rows, place) ? "wordy" : null }, column.name)));
   const body = rows.map((row, number) => make("tr", { class: number === chosen ? "chosen" : null }, ...row.map((cell, place) => {
     const words = written(columns[place], cell);
@@ -46,7 +52,7 @@ export function makeSheet({ columns, rows, label, chosen = -1, onRow = undefined
 }
 
 /** @param {{columns: Column[], rows: Row[], foot?: Row}} sheet @returns {SVGElement} */
-export function sheetSvg({ columns, rows, foot = undefined }) {
+export function numberTableSvg({ columns, rows, foot = undefined }) {
   const all = [columns.map((column) => column.name), ...rows.map((row) => row.map((cell, place) => written(columns[place], cell))), ...(foot ? [foot.map((cell, place) => (cell === null ? "" : written(columns[place], cell)))] : [])];
   // Full-width characters take twice the room.
   const length = (words) => [...words].reduce((sum, letter) => sum + (letter.charCodeAt(0) > 0x2e7f ? 2 : 1), 0);

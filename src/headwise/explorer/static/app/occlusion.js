@@ -1,12 +1,12 @@
 /*
- * Leaving words out: how much less probable the translation becomes without each source word. It stands beside attention
- * because it asks the model what attention only suggests.
+ * Occlusion: how much less probable the translation becomes without each source word. It is shown
+ * beside attention because it measures what attention only suggests.
  */
 
 import { ask } from "./api.js";
 import { make, makeChoice, makeSvg, pageColour } from "./dom.js";
 import { makeFigure } from "./figure_frame.js";
-import { Matrix } from "./heat_map.js";
+import { HeatMap } from "./heat_map.js";
 
 const MOST_PIECES = 128; // the server leaves words out of no longer sentences: the work grows with the square
 
@@ -21,7 +21,7 @@ export function makeOcclusion(context) {
   let found = null;
   let asked = null;
   let last = new AbortController();
-  const matrix = new Matrix(area, {
+  const matrix = new HeatMap(area, {
     label: text("occlusion.matrix"), kind: "diverging",
     onCell: (row, column, value) => figure.read(text("occlusion.cell", { word: found.words[row], piece: found.pieces[column], value: number(value, 3) })),
   });

@@ -1,7 +1,8 @@
 /*
- * The notes' pronoun: two sentences that differ in one word, and in what "it" stands for. The head to show is looked for, not fixed:
- * the one whose pronoun looks most at the noun that is meant, in both sentences. If no head does that, the panel says so and shows the mean
- * of the last layer (the same rule as explorer/pictures/pronoun_picture.py).
+ * The pronoun example of the notes: two sentences that differ in one word, and in what "it" refers
+ * to. The panel searches for the head whose pronoun looks most at the right noun in both sentences.
+ * If no head does that, it says so and shows the mean of the last layer (the same rule as in
+ * explorer/pictures/pronoun_picture.py).
  */
 
 import { ask } from "./api.js";

@@ -1,7 +1,10 @@
 /*
- * The head of every view of a translation (or of a text that a language model reads): the sentence, examples, the search, and one request to /v1/trace for all views.
+ * The form above every view of a translation, or of a text that a language model reads: the
+ * sentence, examples, the search, and one request to /v1/trace for all views.
  *
- *     const sentence = makeSentence(context, {wants: (state) => ({maps: {kinds: ["cross"]}}), onTrace: (trace, request) => …});
+ *     const sentence = makeSentence(context, {
+ *       wants: (state) => ({maps: {kinds: ["cross"]}}), onTrace: (trace, request) => …
+ *     });
  */
 
 import { ask } from "./api.js";
@@ -22,19 +25,37 @@ export const EXAMPLES = {
 /** The models that translate. @param {any[]} models */
 export const translators = (models) => models.filter((model) => model.kind === "translator");
 
-/** Those whose layers are made of attention: the others attend from the translation to the source alone. @param {any[]} models */
+/**
+ * Those whose layers are made of attention: the others attend from the translation to the source
+ * alone.
+ * @param {any[]} models
+ */
 export const transformers = (models) => translators(models).filter((model) => model.architecture !== "recurrent");
 
-/** Whether a model reads one text and translates nothing: the text then stands where a translation would. @param {any} model */
+/**
+ * Whether a model reads one text and translates nothing: the text then stands where a translation
+ * would.
+ * @param {any} model
+ */
 export const readsOnly = (model) => model.kind === "language_model";
 
-/** Those that attend: translators, and language models that are Transformers. @param {any[]} models */
+/**
+ * Those that attend: translators, and language models that are Transformers.
+ * @param {any[]} models
+ */
 export const attending = (models) => models.filter((model) => model.kind === "translator" || (readsOnly(model) && model.architecture === "decoder_only"));
 
-/** Those whose rows can be opened up: Transformers, whether they translate or read. @param {any[]} models */
+/**
+ * Those whose rows can be opened up: Transformers, whether they translate or read.
+ * @param {any[]} models
+ */
 export const openable = (models) => attending(models).filter((model) => model.architecture !== "recurrent");
 
-/** The model the address names, or the first that translates. @param {any} context @param {(models: any[]) => any[]} [among] */
+/**
+ * The model the address names, or the first that translates.
+ * @param {any} context
+ * @param {(models: any[]) => any[]} [among]
+ */
 export function chosenModel(context, among = translators) {
   const all = among(context.models);
   return all.find((model) => model.name === context.state.model) ?? all[0];
@@ -94,7 +115,10 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
       if (!signal.aborted) root.removeAttribute("aria-busy");
     }
   };
-  /** Say that the sentence is unlike what the model learned to read. @param {{message: string, message_zh: string} | null} warning */
+  /**
+   * Say that the sentence is unlike what the model learned to read.
+   * @param {{message: string, message_zh: string} | null} warning
+   */
   const drawDoubt = (warning) => {
     doubt.hidden = !warning;
     doubt.textContent = warning ? (context.language === "zh" ? warning.message_zh : warning.message) : "";
@@ -145,7 +169,12 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
   return { root, start: () => { if (state.text) go(); }, again: askAgain, end: () => last.abort(), model, body: makeBody, set: (words) => { field.value = words; } };
 }
 
-/** A model reads a sentence at a time: say that more were given, and offer each. @param {HTMLElement} area @param {any} context @param {{sentences: string[], language: string, onChoice: (sentence: string) => void}} given */
+/**
+ * A model reads a sentence at a time: say that more were given, and offer each.
+ * @param {HTMLElement} area
+ * @param {any} context
+ * @param {{sentences: string[], language: string, onChoice: (sentence: string) => void}} given
+ */
 export function tellSeveral(area, { text }, { sentences, language, onChoice }) {
   area.replaceChildren(...(sentences.length > 1 ? [
     make("p", { role: "status" }, text("sentence.several", { count: sentences.length })),

@@ -1,4 +1,7 @@
-/* Light, dark or as the system says; whoever draws on a canvas listens for "themechange" on the document. */
+/*
+ * The theme: light, dark or the system's. Code that draws on a canvas listens for the event
+ * "themechange" of the document.
+ */
 
 import { recall, remember } from "./browser_storage.js";
 

@@ -1,21 +1,35 @@
 /*
- * What a trace holds (a reply of /v1/trace, or a page in one file), and what a picture shows of it: pieces put together into words, marks hidden, heads put together.
- * Weights travel as whole numbers, weight = low + number · scale / (2^bits − 1), in the order [head][query][key].
+ * A trace (a reply of /v1/trace, or the data of a saved page), and the table that a picture shows
+ * of it: pieces merged into words, special tokens hidden, heads combined.
  *
- * @typedef {{language: string, pieces: string[], words: string[], word_of_piece: number[], marks: boolean[]}} Side
- * @typedef {{name: string, kind: string, layer: number, heads: number[], shape: number[], low: number, scale: number, bits: number, weights: string}} PackedMap
+ * Weights are sent as whole numbers: weight = low + number · scale / (2^bits − 1), in the order
+ * [head][query][key].
+ *
+ * @typedef {{language: string, pieces: string[], words: string[], word_of_piece: number[], marks:
+ *     boolean[]}} Side
+ * @typedef {{name: string, kind: string, layer: number, heads: number[], shape: number[], low:
+ *     number, scale: number, bits: number, weights: string}} PackedMap
  * @typedef {{text: string, language: string}} Item one word or piece as it is shown
- * @typedef {{rows: Item[], columns: Item[], weights: Float64Array, hidden: Float64Array, signed: boolean}} Table
+ * @typedef {{rows: Item[], columns: Item[], weights: Float64Array, hidden: Float64Array, signed:
+ *     boolean}} Table
  *     weights row by row; hidden[i]: the share of row i that lay on hidden marks
- * @typedef {{item: Item, members: number[], mark: boolean}} Group positions that are shown as one item
+ * @typedef {{item: Item, members: number[], mark: boolean}} Group positions that are shown as one
+ *     item
  */
 
 export const KINDS = ["cross", "encoder_self", "decoder_self"];
 
-/** The kinds of attention a model has: a recurrent one looks from the translation to the source alone. @param {any} trace */
+/**
+ * The kinds of attention a model has: a recurrent one looks from the translation to the source
+ * alone.
+ * @param {any} trace
+ */
 export const kindsOf = (trace) => KINDS.filter((kind) => trace.attention.some((one) => one.kind === kind));
 
-/** Whether the kind that was asked for is none of the model's, which has others. @param {any} trace */
+/**
+ * Whether the kind that was asked for is none of the model's, which has others.
+ * @param {any} trace
+ */
 export const isOtherKind = (trace) => trace.maps.length === 0 && trace.attention.length > 0;
 
 /** The side whose pieces look (rows). @param {any} trace @param {string} kind @returns {Side} */
@@ -24,7 +38,12 @@ export const querySide = (trace, kind) => (kind === "encoder_self" ? trace.sourc
 /** The side that is looked at (columns). @param {any} trace @param {string} kind @returns {Side} */
 export const keySide = (trace, kind) => (kind === "decoder_self" ? trace.target_input : trace.source);
 
-/** The maps of one kind, lowest layer first. @param {any} trace @param {string} kind @returns {PackedMap[]} */
+/**
+ * The maps of one kind, lowest layer first.
+ * @param {any} trace
+ * @param {string} kind
+ * @returns {PackedMap[]}
+ */
 export function mapsOf(trace, kind) {
   return trace.maps.filter((map) => map.kind === kind).sort((one, other) => one.layer - other.layer);
 }
@@ -45,7 +64,12 @@ function numbersOf(map) {
   return numbers;
 }
 
-/** Positions as they are shown: each piece by itself, or the pieces of a word together. @param {Side} side @param {string} level @returns {Group[]} */
+/**
+ * Positions as they are shown: each piece by itself, or the pieces of a word together.
+ * @param {Side} side
+ * @param {string} level
+ * @returns {Group[]}
+ */
 export function groupsOf(side, level) {
   if (level === "piece") {
     return side.pieces.map((text, place) => ({ item: { text, language: side.language }, members: [place], mark: side.marks[place] }));
@@ -87,7 +111,14 @@ function mergedHead(map, head, rows, columns) {
   return table;
 }
 
-/** Take hidden columns out: what remains of a row is scaled to its old sum, and the share that went is kept to be told. Signed weights are no shares and stay. @param {Float64Array} whole @param {number} numRows @param {number[]} kept @param {boolean} signed */
+/**
+ * Take hidden columns out: what remains of a row is scaled to its old sum, and the share that went
+ * is kept to be told. Signed weights are no shares and stay.
+ * @param {Float64Array} whole
+ * @param {number} numRows
+ * @param {number[]} kept
+ * @param {boolean} signed
+ */
 function withoutHidden(whole, numRows, kept, signed) {
   const numAll = whole.length / numRows;
   if (kept.length === numAll) return { weights: whole, hidden: new Float64Array(numRows) };
@@ -103,7 +134,11 @@ function withoutHidden(whole, numRows, kept, signed) {
   return { weights, hidden };
 }
 
-/** The groups to show; a side of nothing but marks keeps them. @param {Group[]} groups @param {boolean} hideMarks */
+/**
+ * The groups to show; a side of nothing but marks keeps them.
+ * @param {Group[]} groups
+ * @param {boolean} hideMarks
+ */
 function visible(groups, hideMarks) {
   const words = hideMarks ? groups.filter((group) => !group.mark) : groups;
   return words.length ? words : groups;
@@ -145,5 +180,10 @@ export function makeTable(trace, maps, { head, level, hideMarks }) {
 /** The one farther from zero. @param {number} one @param {number} other */
 const farther = (one, other) => (Math.abs(other) > Math.abs(one) ? other : one);
 
-/** The weight that row i gives to column j. @param {Table} table @param {number} i @param {number} j */
+/**
+ * The weight that row i gives to column j.
+ * @param {Table} table
+ * @param {number} i
+ * @param {number} j
+ */
 export const weightAt = (table, i, j) => table.weights[i * table.columns.length + j];

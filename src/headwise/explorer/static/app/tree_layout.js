@@ -1,6 +1,7 @@
 /*
- * Where the nodes of a beam search stand: one column for each step, in it the continuations that were weighed, most probable
- * beginning above. Lines lead from each to the beginning it continues, so one sees ranks change from step to step.
+ * The positions of the nodes of a beam search: one column for each step, and in it the
+ * continuations that were considered, those of the most probable hypothesis on top. A line leads
+ * from each to the hypothesis it continues, so that changes of rank are visible from step to step.
  */
 
 /**

@@ -1,6 +1,6 @@
 /*
- * A map of words: points with names, drawn to the width there is. Names that would cover others are left out until their point is
- * chosen; arrow keys walk from point to point.
+ * A map of words: labelled points in an SVG as wide as its area. A label that would cover another
+ * one is left out until its point is chosen; arrow keys move from point to point.
  *
  * @typedef {{word: string, x: number, y: number, asked: boolean}} Point
  */
@@ -11,8 +11,11 @@ import { markPath, styleOf } from "./line_styles.js";
 const FONT = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 const MARGIN = 34;
 
-export class WordPoints {
-  /** @param {HTMLElement} area @param {{label: string, onChoice: (point: Point) => void}} options */
+export class WordMap {
+  /**
+   * @param {HTMLElement} area
+   * @param {{label: string, onChoice: (point: Point) => void}} options
+   */
   constructor(area, { label, onChoice }) {
     this.onChoice = onChoice;
     this.picture = make("div", { class: "chart", role: "img", tabindex: "0", "aria-label": label });
@@ -79,7 +82,15 @@ export class WordPoints {
     return (place === this.place ? 2 : 0) + (this.points[place].asked ? 1 : 0);
   }
 
-  /** The first of six places beside a point that covers no earlier name; one that covers no point either, if there is one. @param {string} word @param {number} x @param {number} y @param {{width: number, height: number, taken: number[][], dots: number[][], must: boolean}} room */
+  /**
+   * The first of six places beside a point that covers no earlier name; one that covers no point
+   * either, if there is one.
+   * @param {string} word
+   * @param {number} x
+   * @param {number} y
+   * @param {{width: number, height: number, taken: number[][], dots: number[][], must: boolean}}
+   *     room
+   */
   free(word, x, y, { width, height, taken, dots, must }) {
     const wide = 6 + [...word].reduce((sum, letter) => sum + (letter.charCodeAt(0) > 0x2e7f ? 13.5 : 7.4), 0);
     const spots = [[x + 8, y + 4], [x - 6 - wide, y + 4], [x - wide / 2, y - 9], [x - wide / 2, y + 18], [x + 6, y - 8], [x + 6, y + 16]];

@@ -4,7 +4,10 @@
  * screen readers, and a table below it holds every number.
  */
 
-/* From low to high. Dark paper: like viridis. Light paper: the same hues from pale to deep, so that nothing is pale. */
+/*
+ * From low to high. Dark paper: like viridis. Light paper: the same hues from pale to deep, so that
+ * nothing is pale.
+ */
 const RAMPS = {
   dark: ["#1d1233", "#443a83", "#31688e", "#21918c", "#35b779", "#90d743", "#fde725"],
   light: ["#f6f7f2", "#d6e9b9", "#93d0a0", "#45a89b", "#2b768e", "#364f8a", "#3b1a66"],
@@ -35,18 +38,33 @@ function themeColours(signed) {
   return COLOURS[signed ? 1 : 0][document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
 }
 
-/** The colour of a value between the lowest and the largest. @param {number[][]} colours @param {number} value @param {number} lowest @param {number} largest */
+/**
+ * The colour of a value between the lowest and the largest.
+ * @param {number[][]} colours
+ * @param {number} value
+ * @param {number} lowest
+ * @param {number} largest
+ */
 function colourOf(colours, value, lowest, largest) {
   return colours[Math.min(255, Math.max(0, Math.round((255 * (value - lowest)) / (largest - lowest))))];
 }
 
-/** The ends of the scale: 0 and the largest weight, or as far below zero as above it. @param {Table} view @param {number} [largest] */
+/**
+ * The ends of the scale: 0 and the largest weight, or as far below zero as above it.
+ * @param {Table} view
+ * @param {number} [largest]
+ */
 function endsOf(view, largest = 1e-9) {
   const most = view.weights.reduce((found, weight) => Math.max(found, Math.abs(weight)), largest);
   return { lowest: view.signed ? -most : 0, largest: most };
 }
 
-/** A table as a canvas of one pixel a cell: writing pixels is much faster than drawing squares. @param {HTMLCanvasElement} canvas @param {Table} view @param {{lowest: number, largest: number}} ends */
+/**
+ * A table as a canvas of one pixel a cell: writing pixels is much faster than drawing squares.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Table} view
+ * @param {{lowest: number, largest: number}} ends
+ */
 function drawPixels(canvas, view, { lowest, largest }) {
   canvas.width = view.columns.length;
   canvas.height = view.rows.length;
@@ -58,7 +76,10 @@ function drawPixels(canvas, view, { lowest, largest }) {
 }
 
 class HeatMap {
-  /** @param {HTMLElement} area focusable, holds a canvas @param {(row: number, column: number) => void} onCell told which cell is read (-1: none) */
+  /**
+   * @param {HTMLElement} area focusable, holds a canvas
+   * @param {(row: number, column: number) => void} onCell told which cell is read (-1: none)
+   */
   constructor(area, onCell) {
     this.area = area;
     this.onCell = onCell;
@@ -81,7 +102,10 @@ class HeatMap {
     this.draw();
   }
 
-  /** Where things stand: the labels get what they need, the cells share the rest of the width. @param {CanvasRenderingContext2D} pen */
+  /**
+   * Where things stand: the labels get what they need, the cells share the rest of the width.
+   * @param {CanvasRenderingContext2D} pen
+   */
   measure(pen) {
     const { rows, columns } = this.view;
     pen.font = LABEL_FONT;
@@ -97,7 +121,10 @@ class HeatMap {
     return { width: left + size * columns.length + Math.max(lean, 8), height: top + height * rows.length + 40 };
   }
 
-  /** Chinese and Japanese characters one below the other, anything else in one line. @param {string} text */
+  /**
+   * Chinese and Japanese characters one below the other, anything else in one line.
+   * @param {string} text
+   */
   stack(text) {
     return [...text].every((character) => WIDE_CHARACTER.test(character)) ? [...text] : [text];
   }
@@ -141,7 +168,11 @@ class HeatMap {
     pen.strokeRect(this.left - 0.5, this.top - 0.5, width, height);
   }
 
-  /** Angled words above for Latin, upright characters for Chinese; names that would overlap are left out. @param {CanvasRenderingContext2D} pen */
+  /**
+   * Angled words above for Latin, upright characters for Chinese; names that would overlap are left
+   * out.
+   * @param {CanvasRenderingContext2D} pen
+   */
   drawLabels(pen) {
     const { rows, columns } = this.view;
     pen.fillStyle = pageColour("--ink");

@@ -26,7 +26,10 @@ const texts = readBlock("page_texts");
 const byId = (id) => document.getElementById(id);
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
 
-/** A value the browser remembers, where it does: pages from a disk may not be allowed to. @param {string} name */
+/**
+ * A value the browser remembers, where it does: pages from a disk may not be allowed to.
+ * @param {string} name
+ */
 function remembered(name) {
   try { return localStorage.getItem(`headwise.${name}`); } catch { return null; }
 }
@@ -56,7 +59,11 @@ function firstChoice() {
 
 const choice = firstChoice();
 
-/** A text in the chosen language, with its {places} filled. @param {string} key @param {Record<string, string | number>} [values] */
+/**
+ * A text in the chosen language, with its {places} filled.
+ * @param {string} key
+ * @param {Record<string, string | number>} [values]
+ */
 function say(key, values = {}) {
   return texts[choice.language][key].replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
 }
@@ -104,7 +111,13 @@ function readCell(row, column) {
   });
 }
 
-/** Fill a select and keep the choice valid. @param {string} id @param {[string, string][]} options values and texts @param {string} value @returns {string} the value chosen */
+/**
+ * Fill a select and keep the choice valid.
+ * @param {string} id
+ * @param {[string, string][]} options values and texts
+ * @param {string} value
+ * @returns {string} the value chosen
+ */
 function fillSelect(id, options, value) {
   const select = /** @type {HTMLSelectElement} */ (byId(id));
   select.replaceChildren(...options.map(([name, text]) => make("option", { value: name }, text)));

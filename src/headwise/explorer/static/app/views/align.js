@@ -55,7 +55,10 @@ export function mount(root, context) {
   }
 
   const layers = () => mapsOf(trace, trace.maps[0].kind);
-  /** A layer and a head that exist, whatever the address says: the last layer, the mean of its heads. */
+  /**
+   * A layer and a head that exist, whatever the address says: the last layer, the mean of its
+   * heads.
+   */
   const place = () => {
     const numbers = layers().map((map) => String(map.layer));
     const layer = [...numbers, "all"].includes(state.layer) ? state.layer : numbers[numbers.length - 1];

@@ -1,4 +1,4 @@
-/* No model yet: train the demo's here and watch, or say how it is done by hand. */
+/* The view without a model: train the demo's model here, or read the commands that do it. */
 
 import { ask } from "../api.js";
 import { make, makeSelect } from "../dom.js";

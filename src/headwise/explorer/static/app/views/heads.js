@@ -1,9 +1,12 @@
-/* All heads: a small picture for every head of every layer; one of them large, with the value under the pointer. */
+/*
+ * All heads: a small picture for every head of every layer, and one of them enlarged with the value
+ * under the pointer.
+ */
 
 import { drawPixels, largestOf } from "../colour_scales.js";
 import { make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
-import { Matrix } from "../heat_map.js";
+import { HeatMap } from "../heat_map.js";
 import { attending, makeSentence, readsOnly } from "../sentence_form.js";
 import { isOtherKind, KINDS, kindsOf, makeTable, mapsOf } from "../trace.js";
 
@@ -29,7 +32,7 @@ export function mount(root, context) {
   const controls = make("div", { class: "row controls" });
   const grid = makeFigure(context, { name: "heads", title: text("heads.grid"), caption: text("heads.grid_help") });
   const large = makeFigure(context, { name: "head", title: text("heads.large"), caption: text("heads.large_help") });
-  const matrix = new Matrix(large.body, {
+  const matrix = new HeatMap(large.body, {
     label: text("heads.matrix"),
     onCell: (row, column, value) => large.read(text("heads.cell", { row: shown.rows[row].text, column: shown.columns[column].text, value: number(value, 4) })),
   });
@@ -81,7 +84,9 @@ export function mount(root, context) {
     );
   }
 
-  /** The head to show large: what the address says if it exists, else the first of the last layer. */
+  /**
+   * The head to show large: what the address says if it exists, else the first of the last layer.
+   */
   function place() {
     const maps = mapsOf(trace, kind());
     const map = maps.find((one) => String(one.layer) === state.layer) ?? maps[maps.length - 1];
@@ -113,7 +118,12 @@ export function mount(root, context) {
     grid.offer({ table: () => ({ columns, rows: mapsOf(trace, kind()).flatMap((map) => map.heads.map((head) => summarize(map, head))) }), svg: () => gridAsSvg(grid.body), data: () => trace, request });
   }
 
-  /** A head in three numbers: how sharp its rows are, how spread, and how much of them rests on sentence marks. @param {any} map @param {number} head */
+  /**
+   * A head in three numbers: how sharp its rows are, how spread, and how much of them rests on
+   * sentence marks.
+   * @param {any} map
+   * @param {number} head
+   */
   function summarize(map, head) {
     const whole = makeTable(trace, [map], { head: String(head), level: "piece", hideMarks: false });
     const shown_ = makeTable(trace, [map], { head: String(head), level: "piece", hideMarks: true });

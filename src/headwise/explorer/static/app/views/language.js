@@ -1,10 +1,13 @@
-/* Language models: which of two sentences is more natural, token by token; and which word comes next. */
+/*
+ * Language models: which of two sentences is more probable, token by token, and which word comes
+ * next.
+ */
 
 import { makeAsking } from "../latest_request.js";
 import { make, makeNumber, makeSelect, pieceParts } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
 import { attending, faultOf } from "../sentence_form.js";
-import { makeSheet, sheetSvg } from "../number_table.js";
+import { makeNumberTable, numberTableSvg } from "../number_table.js";
 
 export const name = "language";
 
@@ -85,7 +88,7 @@ function mountCompare(context, model) {
     figure.read(reply.sentences.length < 2 ? "" : reply.best === null ? text(`language.${reply.no_best_because}`) : verdict(reply.sentences[reply.best], reply.sentences[1 - reply.best]));
     const columns = [{ name: text("language.token") }, { name: text("language.of_sentence") }, { name: "log p", number: (value) => number(value, 4) }, { name: "p", number: (value) => number(value, 5) }];
     const rows = reply.sentences.flatMap((sentence, place) => sentence.tokens.map((token) => [token.token, String(place + 1), token.log_probability, token.log_probability === null ? 0 : Math.exp(token.log_probability)]));
-    figure.offer({ table: () => ({ columns: columns.map((column) => column.name), rows: rows.map((row) => row.map((cell) => cell ?? "")) }), svg: () => sheetSvg({ columns, rows }), data: () => reply, request });
+    figure.offer({ table: () => ({ columns: columns.map((column) => column.name), rows: rows.map((row) => row.map((cell) => cell ?? "")) }), svg: () => numberTableSvg({ columns, rows }), data: () => reply, request });
   }
 
   ask();
@@ -112,7 +115,11 @@ function mountPredict(context, model) {
     asking.ask(["v1/predict", body], (reply) => draw(reply, ["v1/predict", body]));
   }
 
-  /** Put a continuation in place of the gap and ask again; a piece that begins no word goes on with the last one. @param {any} prediction */
+  /**
+   * Put a continuation in place of the gap and ask again; a piece that begins no word goes on with
+   * the last one.
+   * @param {any} prediction
+   */
   function take({ text: words, tokens }) {
     const before = beginning.field.value.replace(/\s*(_{2,}|＿+|…+|\.{3,})\s*[.。]?\s*$/u, "");
     const space = /[\u2e80-\u9fff]$/u.test(before) || !before || !tokens[0].startsWith("▁") ? "" : " ";
@@ -128,10 +135,10 @@ function mountPredict(context, model) {
     const goesOn = ({ tokens }) => /^[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}]/u.test(tokens[0]);
     const rows = reply.predictions.map((one) => [goesOn(one) ? `…${one.text}` : one.text, one.log_probability, one.probability]);
     const ends = (place) => reply.predictions[place].tokens.includes("</s>");
-    figure.body.replaceChildren(makeSheet({ columns, rows, label: text("language.predicted"), onRow: (place) => { if (!ends(place)) take(reply.predictions[place]); } }));
+    figure.body.replaceChildren(makeNumberTable({ columns, rows, label: text("language.predicted"), onRow: (place) => { if (!ends(place)) take(reply.predictions[place]); } }));
     const total = rows.reduce((sum, row) => sum + row[2], 0);
     figure.read(text("language.covered", { count: rows.length, share: percent(total) }));
-    figure.offer({ table: () => ({ columns: columns.map((column) => column.name), rows }), svg: () => sheetSvg({ columns, rows }), data: () => reply, request });
+    figure.offer({ table: () => ({ columns: columns.map((column) => column.name), rows }), svg: () => numberTableSvg({ columns, rows }), data: () => reply, request });
   }
 
   ask();

@@ -1,9 +1,12 @@
-/* Attention by numbers: the examples of the notes with a query that can be moved, and one row of a loaded model. */
+/*
+ * Attention by numbers: the examples of the notes with a movable query, and one row of a loaded
+ * model.
+ */
 
 import { make, makeChoice } from "../dom.js";
-import { mountRow } from "../attention_row.js";
+import { mountAttentionRow } from "../attention_row.js";
 import { openable, translators } from "../sentence_form.js";
-import { mountWorked } from "../attention_calculation.js";
+import { mountCalculation } from "../attention_calculation.js";
 
 export const name = "numbers";
 export const needs = () => true;
@@ -17,7 +20,7 @@ export function mount(root, context) {
   const show = () => {
     end();
     place.replaceChildren();
-    end = (state.show === "row" && hasModel ? mountRow : mountWorked)(place, context);
+    end = (state.show === "row" && hasModel ? mountAttentionRow : mountCalculation)(place, context);
   };
   root.append(make("h1", {}, text("numbers.title")), make("p", { class: "lead" }, text("numbers.lead")));
   if (hasModel) {

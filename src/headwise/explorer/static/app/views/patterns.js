@@ -1,12 +1,15 @@
-/* Patterns of attention and what they cost: pictures from the kernels' own weights, times and memory as measured. */
+/*
+ * Attention patterns and their cost: pictures of the kernels' own weights, and measured time and
+ * memory.
+ */
 
 import { ask } from "../api.js";
 import { makeAsking, makeSlider } from "../latest_request.js";
 import { drawPixels, largestOf } from "../colour_scales.js";
-import { CurveChart } from "../line_chart.js";
+import { LineChart } from "../line_chart.js";
 import { codeParts, make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
-import { Matrix } from "../heat_map.js";
+import { HeatMap } from "../heat_map.js";
 
 export const name = "patterns";
 export const needs = () => true;
@@ -39,10 +42,10 @@ export function mount(root, context) {
   grid.body.append(cells);
   const slider = make("div", { class: "sliders" });
   large.body.append(slider, asking.problem);
-  const matrix = new Matrix(large.body, { label: text("patterns.one"), fits: true, format: (value) => number(value, 2), onCell: (i, j, value) => large.read(text("patterns.cell", { query: i, key: j, value: number(value, 4) })) });
+  const matrix = new HeatMap(large.body, { label: text("patterns.one"), fits: true, format: (value) => number(value, 2), onCell: (i, j, value) => large.read(text("patterns.cell", { query: i, key: j, value: number(value, 4) })) });
   const measures = make("div", { class: "row" });
   cost.body.append(measures);
-  const chart = new CurveChart(cost.body, { context, onRead: cost.read, label: text("patterns.cost") });
+  const chart = new LineChart(cost.body, { context, onRead: cost.read, label: text("patterns.cost") });
   const notes = make("p", { class: "quiet" });
   cost.body.append(notes);
   root.append(
@@ -133,10 +136,20 @@ export function mount(root, context) {
     });
   }
 
-  /** By orders of magnitude, so that small weights are seen too; mixtures may be negative and have colours for both signs. @param {Float64Array} values @returns {{kind: "sequence" | "diverging", scale: "linear" | "log"}} */
+  /**
+   * By orders of magnitude, so that small weights are seen too; mixtures may be negative and have
+   * colours for both signs.
+   * @param {Float64Array} values
+   * @returns {{kind: "sequence" | "diverging", scale: "linear" | "log"}}
+   */
   const coloursOf = (values) => (values.some((value) => value < 0) ? { kind: "diverging", scale: "linear" } : { kind: "sequence", scale: "log" });
 
-  /** A condition of the measurement. @param {string} key @param {string} value @param {boolean} isShipped */
+  /**
+   * A condition of the measurement.
+   * @param {string} key
+   * @param {string} value
+   * @param {boolean} isShipped
+   */
   function describeFact(key, value, isShipped) {
     const said = { True: text("patterns.true"), False: text("patterns.false") }[value] ?? (key === "kernels" && isShipped ? text("patterns.h200_kernels") : value);
     return `${FACTS.includes(key) ? text(`patterns.fact_${key}`) : key} ${said}`;

@@ -1,12 +1,14 @@
-/* Positions: one encoding beside another, each as a table and as what it does to a score by distance. */
+/*
+ * Positions: two encodings side by side, each as a table and as its effect on a score by distance.
+ */
 
 import { ask } from "../api.js";
 import { makeAsking } from "../latest_request.js";
-import { CurveChart } from "../line_chart.js";
+import { LineChart } from "../line_chart.js";
 import { make, makeNumber, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
 import { makeFormula } from "../formula.js";
-import { Matrix } from "../heat_map.js";
+import { HeatMap } from "../heat_map.js";
 import { transformers } from "../sentence_form.js";
 
 export const name = "positions";
@@ -21,7 +23,12 @@ export function mount(root, context) {
   return () => { ended = true; end(); };
 }
 
-/** The view, once the server has said which encodings there are. @param {HTMLElement} root @param {any} context @param {() => boolean} hasEnded */
+/**
+ * The view, once the server has said which encodings there are.
+ * @param {HTMLElement} root
+ * @param {any} context
+ * @param {() => boolean} hasEnded
+ */
 async function build(root, context, hasEnded) {
   const { state, text, update } = context;
   const own = transformers(context.models).map((model) => `model:${model.name}`);
@@ -61,8 +68,8 @@ function makeSide(context, side, { options, sizes }) {
   let shown = null;
   const rowName = (row) => String(shown.first_row + row);
   const signed = { kind: "diverging", fits: true, label: text("positions.table"), format: (value) => number(value, Number.isInteger(value) ? 0 : 2), onCell: (i, j, value) => picture.read(text(`positions.cell_${shown.rows}`, { row: rowName(i), column: j, value: number(value, 4) })) };
-  const table = new Matrix(picture.body, signed);
-  const chart = new CurveChart(curve.body, { context, onRead: curve.read, label: text("positions.curve") });
+  const table = new HeatMap(picture.body, signed);
+  const chart = new LineChart(curve.body, { context, onRead: curve.read, label: text("positions.curve") });
 
   function askAgain() {
     const [key, model] = chosen().split(":");

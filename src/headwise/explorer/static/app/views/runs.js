@@ -1,10 +1,10 @@
-/* Runs: what trainings have logged, as curves that grow while they train; two of them over each other. */
+/* Runs: the logs of trainings as curves that grow while they train; two runs can be compared. */
 
 import { ask } from "../api.js";
-import { CurveChart } from "../line_chart.js";
+import { LineChart } from "../line_chart.js";
 import { codeParts, make, makeCheck, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
-import { makeSheet, sheetSvg } from "../number_table.js";
+import { makeNumberTable, numberTableSvg } from "../number_table.js";
 import { fullNumber } from "../axis_ticks.js";
 
 export const name = "runs";
@@ -15,7 +15,10 @@ export const needs = (models, server) => Boolean(server?.runs);
 const EVERY_MS = 2000;
 const LIST_EVERY_MS = 10_000;
 const QUIET_SECONDS = 600; // a log that has not grown for so long is no longer called live
-/** Figures, and the fields of a log that they draw: [kind of line, field, name of the line]. One scale a figure: what is counted otherwise has its own. */
+/**
+ * Figures, and the fields of a log that they draw: [kind of line, field, name of the line]. One
+ * scale a figure: what is counted otherwise has its own.
+ */
 const CHARTS = {
   loss: [["train", "loss", "train"], ["valid", "loss", "valid"]],
   bleu: [["valid", "bleu", "bleu"], ["valid", "chrf", "chrf"]],
@@ -47,7 +50,7 @@ export function mount(root, context) {
   const overview = makeFigure(context, { name: "runs", title: text("runs.all"), caption: text("runs.all_help") });
   const figures = Object.keys(CHARTS).map((key) => {
     const figure = makeFigure(context, { name: `run-${key}`, title: text(`runs.${key}`), caption: text(`runs.${key}_help`) });
-    return { key, figure, chart: new CurveChart(figure.body, { context, onRead: figure.read, label: text(`runs.${key}`) }) };
+    return { key, figure, chart: new LineChart(figure.body, { context, onRead: figure.read, label: text(`runs.${key}`) }) };
   });
   root.append(make("h1", {}, text("runs.title")), make("p", { class: "lead" }, text("runs.lead")), problem, controls, status,
     make("div", { class: "columns two" }, ...figures.map((one) => one.figure.root)), overview.root);
@@ -93,7 +96,11 @@ export function mount(root, context) {
 
   const isLive = (run) => { const log = logs.get(run); return !log || (!log.finished && log.quiet < QUIET_SECONDS); };
 
-  /** All that a log holds beyond what is known. @param {string} run @returns {Promise<boolean>} whether anything was new */
+  /**
+   * All that a log holds beyond what is known.
+   * @param {string} run
+   * @returns {Promise<boolean>} whether anything was new
+   */
   async function read(run) {
     const log = logs.get(run) ?? { lines: [], offset: 0, finished: false, quiet: 0 };
     let changed = false;
@@ -129,7 +136,10 @@ export function mount(root, context) {
     status.textContent = [live.length ? text("runs.live", { list: live.join(text("shell.separator")) }) : text("runs.ended"), last ? text("runs.last_step", { run: runs[0], step: last.step }) : ""].join(" ");
   }
 
-  /** Tasks that this page knows have a name in its language; others are called as in the recipe. @param {string | null} task */
+  /**
+   * Tasks that this page knows have a name in its language; others are called as in the recipe.
+   * @param {string | null} task
+   */
   const taskOf = (task) => (TASKS.includes(task) ? text(`runs.task_${task}`) : task);
 
   function drawOverview() {
@@ -137,11 +147,14 @@ export function mount(root, context) {
     const write = (value) => fullNumber(value, language);
     const columns = [{ name: text("runs.run") }, { name: text("runs.task") }, { name: text("runs.state") }, ...present.map((score) => ({ name: text(`runs.score_${score.replace(".", "_")}`), number: write }))];
     const rows = list.map((run) => [run.name, [taskOf(run.task), run.model].filter(Boolean).join(text("runs.separator")), text(run.finished ? "runs.finished" : "runs.unfinished"), ...present.map((score) => run.scores[score] ?? null)]);
-    overview.body.replaceChildren(makeSheet({ columns, rows, label: text("runs.all"), chosen: names().indexOf(first()), onRow: (place) => { update({ run: names()[place] }); drawControls(); drawOverview(); look(); } }));
-    overview.offer({ table: () => ({ columns: columns.map((column) => column.name), rows: rows.map((row) => row.map((cell) => cell ?? "")) }), svg: () => sheetSvg({ columns, rows }), data: () => list, request: ["v1/runs"] });
+    overview.body.replaceChildren(makeNumberTable({ columns, rows, label: text("runs.all"), chosen: names().indexOf(first()), onRow: (place) => { update({ run: names()[place] }); drawControls(); drawOverview(); look(); } }));
+    overview.offer({ table: () => ({ columns: columns.map((column) => column.name), rows: rows.map((row) => row.map((cell) => cell ?? "")) }), svg: () => numberTableSvg({ columns, rows }), data: () => list, request: ["v1/runs"] });
   }
 
-  /** What runs there are; new ones appear while one looks, and the one that the address names is shown as soon as it is there. */
+  /**
+   * What runs there are; new ones appear while one looks, and the one that the address names is
+   * shown as soon as it is there.
+   */
   async function relist() {
     const before = JSON.stringify(list.map(shownOf));
     const shown = chosen().join("\n");

@@ -1,6 +1,7 @@
 /*
- * Decoding, step by step: what the model might have written at each place, and what follows if it had. A language model reads the text that
- * is given and tells the same of it; the last step is what comes next, and choosing there writes on by hand.
+ * Decoding step by step: the most probable tokens at each position, and the translation that
+ * follows if another one is chosen. For a language model the view shows the same for a given text;
+ * at the last step a chosen token continues the text.
  */
 
 import { make, makeIcon, makeSvg, pageColour, pieceParts, pieceSpans } from "../dom.js";
@@ -119,7 +120,12 @@ export function mount(root, context) {
     });
   }
 
-  /** Another piece instead of the one that stands there: the search goes on from it, or the text that is read ends with it. @param {number} step @param {any} choice */
+  /**
+   * Another piece instead of the one that stands there: the search goes on from it, or the text
+   * that is read ends with it.
+   * @param {number} step
+   * @param {any} choice
+   */
   function take(step, choice) {
     if (isReader()) {
       const words = [...trace.target.pieces.slice(0, step - 1), choice.piece].join("").replaceAll("▁", " ").trim();
@@ -131,7 +137,10 @@ export function mount(root, context) {
     sentence.again();
   }
 
-  /** Where the decoder looked at this step: the source (or the text so far), shaded. @param {number} step */
+  /**
+   * Where the decoder looked at this step: the source (or the text so far), shaded.
+   * @param {number} step
+   */
   function drawLooks(step) {
     const maps = mapsOf(trace, kind());
     if (!maps.length) return make("p", {});

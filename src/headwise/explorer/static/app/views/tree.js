@@ -1,9 +1,12 @@
-/* The beam tree: every continuation the search weighed; what was kept, finished, let go; and the n best. */
+/*
+ * The beam tree: every continuation the search considered, whether it was kept, finished or pruned,
+ * and the n best translations.
+ */
 
 import { make, makeCheck, makeSvg, pageColour, pieceSpans, rove } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
 import { makeSentence, translators } from "../sentence_form.js";
-import { sheetSvg } from "../number_table.js";
+import { numberTableSvg } from "../number_table.js";
 import { layOut } from "../tree_layout.js";
 
 export const name = "tree";
@@ -62,7 +65,10 @@ export function mount(root, context) {
     }
   }
 
-  /** @param {boolean} live whether it listens, and takes its colours from the page's style @returns {SVGElement} */
+  /**
+   * @param {boolean} live whether it listens, and takes its colours from the page's style
+   * @returns {SVGElement}
+   */
   function drawSvg(live) {
     const [width, height] = [layout.width, HEAD + layout.rows * ROW + 8];
     const svg = makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "font-size": 14, "font-family": "Inter, system-ui, 'Noto Sans', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif", ...(live ? { "aria-hidden": "true" } : {}) });
@@ -103,13 +109,19 @@ export function mount(root, context) {
     figure.read(text("tree.reading", { piece: one.piece, fate: text(`tree.${one.fate}`), log_probability: number(one.log_probability, 4), total: number(one.total, 4), length, alpha: number(alpha(), 1), divisor: number(one.step ** alpha(), 3), score: number(one.score, 4) }));
   }
 
-  /** A node that the address remembers; those only passed over are not written there. @param {any} one */
+  /**
+   * A node that the address remembers; those only passed over are not written there.
+   * @param {any} one
+   */
   function keep(one) {
     choose(one);
     update({ node: one.number });
   }
 
-  /** Left to the parent, right to the best child, up and down among what stands in the same column. @param {KeyboardEvent} event */
+  /**
+   * Left to the parent, right to the best child, up and down among what stands in the same column.
+   * @param {KeyboardEvent} event
+   */
   function walk(event) {
     if (!active || !["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"].includes(event.key)) return;
     const column = layout.placed.filter((one) => one.step === active.step).sort((one, other) => one.row - other.row);
@@ -137,7 +149,7 @@ export function mount(root, context) {
     best.body.replaceChildren(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": text("tree.best") }, make("table", { class: "wide-table" }, make("thead", {}, make("tr", {}, ...columns.map((column, place) => make("th", { scope: "col", class: place === 1 ? "words-cell" : null }, column)))), body)));
     best.offer({
       table: () => ({ columns, rows: lines }),
-      svg: () => sheetSvg({ columns: columns.map((column) => ({ name: column, number: (value) => (Number.isInteger(value) ? String(value) : number(value, 4)) })), rows: lines }),
+      svg: () => numberTableSvg({ columns: columns.map((column) => ({ name: column, number: (value) => (Number.isInteger(value) ? String(value) : number(value, 4)) })), rows: lines }),
       data: () => trace.n_best,
       request,
     });

@@ -3,8 +3,8 @@
 import { makeAsking } from "../latest_request.js";
 import { make, makeChoice, makeNumber, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
-import { makeSheet, sheetSvg } from "../number_table.js";
-import { WordPoints } from "../word_map.js";
+import { makeNumberTable, numberTableSvg } from "../number_table.js";
+import { WordMap } from "../word_map.js";
 
 export const name = "vectors";
 
@@ -32,7 +32,7 @@ export function mount(root, context) {
   const asking = makeAsking(root);
   root.append(make("h1", {}, text("vectors.title")), make("p", { class: "lead" }, text("vectors.lead")), form, asking.problem, map.root, near.root);
   let reply = null;
-  const points = new WordPoints(map.body, { label: text("vectors.map"), onChoice: (point) => map.read(describe(point)) });
+  const points = new WordMap(map.body, { label: text("vectors.map"), onChoice: (point) => map.read(describe(point)) });
   form.addEventListener("submit", (event) => { event.preventDefault(); update({ words: field.value.trim() }); ask(); });
 
   function ask() {
@@ -59,10 +59,10 @@ export function mount(root, context) {
     const columns = [{ name: text("vectors.word") }, { name: text("vectors.cosine"), number: (value) => number(value, 3), bar: true }];
     near.body.replaceChildren(make("div", { class: "neighbours" }, ...reply.queries.map((one) => make("div", {}, make("h3", { dir: "auto" }, one.query),
       one.too_little_text ? make("p", { class: "doubt" }, text("vectors.too_little_text", { count: number(reply.text_words) })) : null,
-      makeSheet({ columns, rows: one.nearest.map((other) => [other.word, other.cosine]), label: text("vectors.near_of", { query: one.query }), onRow: (place) => { field.value = `${field.value}, ${one.nearest[place].word}`; update({ words: field.value }); ask(); } })))));
+      makeNumberTable({ columns, rows: one.nearest.map((other) => [other.word, other.cosine]), label: text("vectors.near_of", { query: one.query }), onRow: (place) => { field.value = `${field.value}, ${one.nearest[place].word}`; update({ words: field.value }); ask(); } })))));
     const flat = reply.queries.flatMap((one) => one.nearest.map((other) => [one.query, other.word, other.cosine]));
     const names = [{ name: text("vectors.asked") }, ...columns];
-    near.offer({ table: () => ({ columns: names.map((column) => column.name), rows: flat }), svg: () => sheetSvg({ columns: names, rows: flat }), data: () => reply.queries, request });
+    near.offer({ table: () => ({ columns: names.map((column) => column.name), rows: flat }), svg: () => numberTableSvg({ columns: names, rows: flat }), data: () => reply.queries, request });
   }
 
   ask();
