@@ -13,7 +13,7 @@ from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import explain_task, task_of_bundle
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language.bundle import load_language_bundle
-from headwise.tasks.table import task_words
+from headwise.tasks.table import find_entry
 from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.character_tokenizer import CharacterTokenizer
@@ -42,7 +42,8 @@ def export_model(
         return export_arpa(model, path)
     found = find_bundle(require_path(model, "model", "runs/demo/model"))
     task = task_of_bundle(found)
-    if task in task_words() and task != "translation":
+    entry = find_entry(task)
+    if entry is not None and entry.recipe_type is not TranslationRecipe:
         why = (
             "a directory is for CTranslate2; n-grams go to model.arpa",
             "目录用于 CTranslate2；n 元语法请写成 model.arpa",

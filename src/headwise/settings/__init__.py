@@ -8,9 +8,10 @@ one value; there is no other way to override.
 
 from headwise.settings.checking import Settings, check_settings, overrides_name
 from headwise.settings.overrides import apply_overrides
-from headwise.settings.reading import MAX_RECIPE_BYTES, read_settings_file, read_yaml
+from headwise.settings.reading import DEFAULT_TASK, MAX_RECIPE_BYTES, read_settings_file, read_yaml
 
 __all__ = [
+    "DEFAULT_TASK",
     "MAX_RECIPE_BYTES",
     "Settings",
     "apply_overrides",

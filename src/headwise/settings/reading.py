@@ -18,6 +18,8 @@ from headwise.errors import SettingsError
 from headwise.language import say
 from headwise.settings.added_kinds import check_packages
 
+DEFAULT_TASK = "translation"
+"""What a recipe without `task:` is for."""
 MAX_RECIPE_BYTES = 1 << 20
 MAX_ENTRIES = 10_000
 

@@ -1,22 +1,17 @@
 """Names that other toolkits use for our settings: `--lr 3` or `training.learning_rate=3`.
 
-The message then names our key. Tested against: the settings of every task, which must have each
-key.
+The message then names our key, if the recipe's task has it. Tested against: the settings of all
+tasks; each key must be one of some task.
 """
 
 from typing import NamedTuple
 
-_OTHERS = ("language_modeling", "classification", "tagging", "masked_language")
-_BY_SENTENCE = ("classification", "tagging", "masked_language", "bidirectional_language")
-_NEURAL = ("translation", *_OTHERS, "bidirectional_language")
-
 
 class UsualName(NamedTuple):
-    """Several names of one setting, and where it is in the recipes of some tasks."""
+    """Several names of one setting, and where it is in recipes that have it."""
 
     words: tuple[str, ...]
     paths: tuple[str, ...]
-    tasks: tuple[str, ...] = _NEURAL
     same_value: bool = True
     """Whether the given value is valid for our key too."""
 
@@ -31,7 +26,7 @@ USUAL_NAMES = (
     UsualName(
         ("epochs", "epoch", "num_epochs", "max_epoch"), ("training.steps",), same_value=False
     ),
-    UsualName(("epoch", "num_epochs", "max_epoch"), ("training.epochs",), ("word_vectors",)),
+    UsualName(("epoch", "num_epochs", "max_epoch"), ("training.epochs",)),
     UsualName(
         ("max_steps", "max_update", "max_updates", "iterations", "iters", "train_steps"),
         ("training.steps",),
@@ -48,46 +43,39 @@ USUAL_NAMES = (
     UsualName(("gpu", "gpus", "cuda", "cpu"), ("training.device",), same_value=False),
     UsualName(("precision",), ("training.precision",)),
     UsualName(("fp16", "bf16", "amp", "dtype"), ("training.precision",), same_value=False),
-    UsualName(("seed", "random_seed"), ("training.seed",), (*_NEURAL, "word_vectors")),
+    UsualName(("seed", "random_seed"), ("training.seed",)),
     UsualName(
         ("layers", "num_layers", "n_layers"),
         ("model.encoder.layers", "model.decoder.layers"),
-        ("translation",),
     ),
     UsualName(
         ("layers", "num_layers", "n_layers"),
         ("model.layers",),
-        (*_OTHERS, "bidirectional_language"),
     ),
     UsualName(
         ("heads", "num_heads", "n_heads"),
         ("model.encoder.heads", "model.decoder.heads"),
-        ("translation",),
     ),
-    UsualName(("heads", "num_heads", "n_heads"), ("model.heads",), _OTHERS),
+    UsualName(("heads", "num_heads", "n_heads"), ("model.heads",)),
     UsualName(
         ("dim", "d_model", "hidden_size", "embed_dim", "emb_size"),
         ("model.dim",),
-        (*_NEURAL, "word_vectors"),
     ),
     UsualName(
         ("d_ff", "dim_feedforward", "ffn_dim", "ffn_embed_dim"),
         ("model.feed_forward.hidden",),
-        ("translation", *_OTHERS),
     ),
     UsualName(("dropout",), ("model.dropout.residual",)),
     UsualName(("attention_dropout",), ("model.dropout.attention",)),
     UsualName(("vocab_size", "vocabulary_size", "vocab"), ("text.size",)),
-    UsualName(("beam", "beam_size", "num_beams"), ("decoding.size",), ("translation",)),
+    UsualName(("beam", "beam_size", "num_beams"), ("decoding.size",)),
     UsualName(
         ("max_len", "max_length", "max_seq_len", "seq_len"),
         ("data.row_tokens",),
-        ("translation", *_BY_SENTENCE),
     ),
     UsualName(
         ("max_len", "max_length", "max_seq_len", "seq_len"),
         ("reading.row_tokens",),
-        ("language_modeling",),
     ),
 )
 

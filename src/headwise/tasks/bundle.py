@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from headwise.errors import CheckpointError
-from headwise.settings import check_settings, read_settings_file
+from headwise.settings import DEFAULT_TASK, check_settings, read_settings_file
 from headwise.storage import (
     MANIFEST,
     publish_directory,
@@ -118,7 +118,7 @@ def task_of_bundle(path: Path) -> Any:
         verify_directory(path, kind=KIND)  # refuses it and says what it is
     check_listed(manifest, path, (RECIPE,))
     verify_listed(path, manifest, RECIPE)
-    return read_settings_file(path / RECIPE).get("task", "translation")
+    return read_settings_file(path / RECIPE).get("task", DEFAULT_TASK)
 
 
 def explain_task(

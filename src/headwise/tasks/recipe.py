@@ -12,7 +12,13 @@ from typing import Any
 import yaml
 
 from headwise.errors import SettingsError
-from headwise.settings import apply_overrides, check_settings, overrides_name, read_settings_file
+from headwise.settings import (
+    DEFAULT_TASK,
+    apply_overrides,
+    check_settings,
+    overrides_name,
+    read_settings_file,
+)
 from headwise.settings.added_kinds import describe_words, words_in
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.arguments import require_texts
@@ -39,7 +45,7 @@ def _change(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]
 
 def _type_of(data: Mapping[str, Any]) -> type[AnyRecipe] | None:
     """The recipe type of the task that the data names; without one it is a translation."""
-    entry = find_entry(data.get("task", "translation"))
+    entry = find_entry(data.get("task", DEFAULT_TASK))
     return None if entry is None else entry.recipe_type
 
 

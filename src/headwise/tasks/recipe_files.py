@@ -108,10 +108,17 @@ def propose_overrides(option: str, value: str, *, task: str) -> list[str]:
     """`training.schedule.peak=3` for --lr 3: the changes of a recipe that may be meant by an option
     of another toolkit's.
     """
+    from headwise.settings.problems import has_path
     from headwise.settings.usual_names import find_usual
+    from headwise.tasks.table import find_entry
 
-    word = option.removeprefix("--").replace("-", "_")
-    usual = [one for one in find_usual(word) if task in one.tasks]
+    word, entry = option.removeprefix("--").replace("-", "_"), find_entry(task)
+    usual = [
+        one
+        for one in find_usual(word)
+        if entry is not None
+        and all(has_path(entry.recipe_type, path.split(".")) for path in one.paths)
+    ]
     if usual:
         return [f"{path}={value if one.same_value else '…'}" for one in usual for path in one.paths]
     return [f"{path}={value}" for path in find_keys(word, task=task)]
@@ -119,9 +126,9 @@ def propose_overrides(option: str, value: str, *, task: str) -> list[str]:
 
 def task_of_recipe(words: Sequence[str]) -> str:
     """The task of the first recipe among the words of a command; without one a translation."""
-    from headwise.settings import read_settings_file
+    from headwise.settings import DEFAULT_TASK, read_settings_file
 
     for word in words:
         with contextlib.suppress(HeadwiseError, OSError, ValueError):
-            return str(read_settings_file(find_recipe(word)).get("task", "translation"))
-    return "translation"
+            return str(read_settings_file(find_recipe(word)).get("task", DEFAULT_TASK))
+    return DEFAULT_TASK

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.errors import HeadwiseError
-from headwise.settings import read_settings_file
+from headwise.settings import DEFAULT_TASK, read_settings_file
 from headwise.training.run_lock import lock_is_held
 from headwise.training.run_recipe import FILE as RECIPE
 
@@ -37,7 +37,7 @@ def read_status(path: Path) -> RunStatus | None:
     training: Any = recipe.get("training")
     steps = training.get("steps") if isinstance(training, dict) else None
     return RunStatus(
-        task=str(recipe.get("task", "translation")),
+        task=str(recipe.get("task", DEFAULT_TASK)),
         steps=steps if isinstance(steps, int) else None,
         last=max(saved_steps(path / "checkpoints"), default=None),
         best=max(saved_steps(path / "best"), default=None),

@@ -38,7 +38,7 @@ from headwise.explorer.data.untrusted_files import (
     read_json_inside,
     text_of,
 )
-from headwise.settings.reading import read_yaml
+from headwise.settings.reading import DEFAULT_TASK, read_yaml
 
 LOG = "log.jsonl"
 MAX_RUNS, MAX_ENTRIES, MAX_DEPTH = 200, 4000, 3
@@ -156,7 +156,7 @@ def _read_kinds(root: Path, path: Path, changed: int) -> tuple[str | None, str |
             return None, None
         model = recipe.get("model")
         kind = model.get("kind") if isinstance(model, dict) else None
-        return text_of(recipe.get("task", "translation"), 40), None if kind is None else text_of(
+        return text_of(recipe.get("task", DEFAULT_TASK), 40), None if kind is None else text_of(
             kind, 40
         )
     except (HeadwiseError, OSError, ValueError, RecursionError):

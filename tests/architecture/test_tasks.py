@@ -1,0 +1,98 @@
+"""A task is named in its own folder and in the table of tasks, and nowhere else.
+
+Whoever needs to know something about a task asks its table entry, its recipe type or its `Task`. A
+literal of its word elsewhere is a list that a new task would have to be added to, and that a task
+of another package cannot be added to. The same holds for a check of the type of a recipe.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+from headwise.tasks.table import TASKS
+
+ROOT = Path(__file__).resolve().parents[2] / "src" / "headwise"
+TABLE = "tasks/table.py"
+WORDS = {entry.word for entry in TASKS}
+RECIPES = {entry.recipe_type.__name__ for entry in TASKS}
+FOLDERS = {entry.task.removeprefix("headwise.").split(".")[1] for entry in TASKS}
+
+NAMED = {
+    # The file, and why it may name these words.
+    "cli/schema.py": "translation: the default of the command",
+    "comparing/lineage.py": "language_modeling: the table of this family of models",
+    "data/labels/choices.py": "the advice to set another task for the form of a corpus",
+    "explorer/static/app/views/runs.js": "names of tasks that the page has in both languages",
+    "explorer/static/app/views/vectors.js": "word_vectors: a kind of model in the server's list",
+    "models/__init__.py": "word_vectors: a module of this folder",
+    "serving/api/language.py": "word_vectors: a kind of model in the server's list",
+    "serving/api/translation_stream.py": "translation: the name of an event",
+    "serving/schemas/base.py": "word_vectors: a kind of model in the server's list",
+    "serving/work/loaded_models.py": "the models for which the server has routes",
+    "settings/reading.py": "translation: what a recipe without `task:` is for",
+    "tasks/bundle.py": "word_vectors: vectors that were imported have no recipe",
+    "tasks/bundle_directory.py": "translation: the commands that can use a checkpoint",
+}
+CHECKED = {
+    # The file, and why it may ask whether a recipe is of a certain type.
+    "tasks/recipe.py": "translation: for what only translators can do",
+    "tasks/planner.py": "translation: a plan traces the step of a translator",
+    "comparing/recipes.py": "quality is BLEU of a translator or the accuracy of a labeller",
+    "comparing/shared_data.py": "translators share prepared data",
+    "comparing/variants.py": "what a score answers differs between translators and labellers",
+}
+
+
+def _place(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _is_of_a_task(path: Path) -> bool:
+    parts = path.relative_to(ROOT).parts
+    return parts[0] == "tasks" and parts[1] in FOLDERS
+
+
+SOURCES = [
+    path
+    for path in (*sorted(ROOT.rglob("*.py")), *sorted((ROOT / "explorer/static").rglob("*.js")))
+    if not _is_of_a_task(path) and _place(path) != TABLE
+]
+
+
+def _literals(path: Path) -> set[str]:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".js":
+        # Of the page, names of tasks; a class of CSS is none.
+        return set(re.findall(r"(?<!class: )[\"'`](\w+)[\"'`]", text))
+    return {
+        node.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def _checked_types(path: Path) -> set[str]:
+    """Recipe types in calls of isinstance and in patterns of a match."""
+    found = set()
+    if path.suffix != ".py":
+        return found
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+            found |= set(re.findall(r"\w+", ast.unparse(node.args[1])))
+        elif isinstance(node, ast.MatchClass):
+            found.add(ast.unparse(node.cls))
+    return found & RECIPES
+
+
+def test_no_file_names_a_task_that_is_not_its_own() -> None:
+    named = {_place(path): sorted(_literals(path) & WORDS) for path in SOURCES}
+    found = {place: words for place, words in named.items() if words}
+    assert {place: words for place, words in found.items() if place not in NAMED} == {}
+    assert set(NAMED) <= set(found), "listed, but names no task by now"
+
+
+def test_no_file_asks_for_the_recipe_type_of_a_task() -> None:
+    checked = {_place(path): sorted(_checked_types(path)) for path in SOURCES}
+    found = {place: types for place, types in checked.items() if types}
+    assert {place: types for place, types in found.items() if place not in CHECKED} == {}
+    assert set(CHECKED) <= set(found), "listed, but asks for no type by now"
