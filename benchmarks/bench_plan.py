@@ -27,9 +27,9 @@ from synthetic import draw_pairs
 from headwise.planning.peak_memory import MIB, MemoryMeter
 from headwise.planning.plan import MARGIN_OF_MEMORY, MARGIN_OF_SPEED, Plan
 from headwise.settings import check_settings
-from headwise.tasks.planned_step import Subject
-from headwise.tasks.planner import plan_subject
-from headwise.tasks.translation.objective import TranslationLoss
+from headwise.tasks.planned_step import PlannedStep, find_vocabularies
+from headwise.tasks.planner import plan_step as predict
+from headwise.tasks.translation.objective import TranslationLoss, plan_step
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.compilation import decide_compilation
 from headwise.training.updates import Updater
@@ -93,9 +93,9 @@ class Measured:
     disturbed: bool
 
 
-def train(subject: Subject, case: Case, bench: Bench) -> Measured:
+def train(planned: PlannedStep, case: Case, bench: Bench) -> Measured:
     """Real updates of the planned model on the planned shape."""
-    training = subject.recipe.training
+    training = planned.training
     size = ALL_SIZES[case.size]
     pairs = draw_pairs(max(200, 2 * case.tokens // 10), vocab=size.vocab)
     updates = case.cuda_updates if bench.device.type == "cuda" else case.cpu_updates
@@ -108,7 +108,7 @@ def train(subject: Subject, case: Case, bench: Bench) -> Measured:
     meter = MemoryMeter(bench.device)
     meter.start_building()
     task = TranslationLoss(
-        subject.module().to(bench.device).train(), training.objective.label_smoothing
+        planned.build(planned.num_rows).to(bench.device).train(), training.objective.label_smoothing
     )
     compilation = decide_compilation(training, bench.device)
     updater = Updater(task, training, device=bench.device, compilation=compilation)
@@ -171,11 +171,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ):
         case = CASES[name]
         recipe = make_recipe(case, precision, compiled=options.compile, device=bench.device.type)
-        subject = Subject.of(recipe)
+        planned = plan_step(recipe, find_vocabularies(recipe.text.size, None))
         began = time.perf_counter()
-        plan = plan_subject(subject)
+        plan = predict(planned)
         seconds = time.perf_counter() - began
-        measured = train(subject, case, bench)
+        measured = train(planned, case, bench)
         rows.append(
             row_of(
                 f"{name} {precision}{' compiled' if options.compile else ''}",

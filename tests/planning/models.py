@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from headwise.settings import check_settings
-from headwise.tasks.planned_step import Subject
+from headwise.tasks.planned_step import PlannedStep, find_vocabularies
+from headwise.tasks.translation.objective import plan_step
 from headwise.tasks.translation.recipe import TranslationRecipe
 
 
@@ -34,13 +35,17 @@ def made_recipe(**training: object) -> TranslationRecipe:
     )
 
 
-def made_subject(**training: object) -> Subject:
-    return Subject.of(made_recipe(**training))
+def made_step(**training: object) -> PlannedStep:
+    return step_of(made_recipe(**training))
+
+
+def step_of(recipe: TranslationRecipe) -> PlannedStep:
+    return plan_step(recipe, find_vocabularies(recipe.text.size, None))
 
 
 def with_content(
-    subject: Subject, rows: int, watch: Callable[[Callable[[], Tensor], torch.nn.Module], None]
+    step: PlannedStep, rows: int, watch: Callable[[Callable[[], Tensor], torch.nn.Module], None]
 ) -> None:
     """The same step on tensors with content."""
-    with subject.step(rows, bf16=False)() as (module, loss):
+    with step.step(rows, bf16=False)() as (module, loss):
         watch(loss, module)

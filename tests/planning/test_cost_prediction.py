@@ -14,7 +14,7 @@ from headwise.planning.cost_prediction import (
     MemoryParts,
     StepSeconds,
     Weights,
-    draw_out,
+    extrapolate,
     predict_memory,
     predict_seconds,
 )
@@ -141,7 +141,7 @@ def test_gradients_stay_where_several_devices_add_them_up() -> None:
 
 def test_a_line_through_two_points() -> None:
     small, large = (MemoryParts(3, 5 * n, 7, 0, 11 * n, 13) for n in (1, 2))
-    assert draw_out(small, large, 9.0) == MemoryParts(3, 55, 7, 0, 121, 13)
-    assert draw_out(StepSeconds(1, 2, 3, 4, 5), StepSeconds(2, 2, 2, 4, 6), 3.0) == StepSeconds(
+    assert extrapolate(small, large, 9.0) == MemoryParts(3, 55, 7, 0, 121, 13)
+    assert extrapolate(StepSeconds(1, 2, 3, 4, 5), StepSeconds(2, 2, 2, 4, 6), 3.0) == StepSeconds(
         5, 2, 0, 4, 9
     )

@@ -5,7 +5,7 @@ import torch
 from headwise.planning.machine_timing import measure_machine, measure_seconds, time_operations
 from headwise.planning.step_tracing import trace_step
 
-from .models import made_subject
+from .models import made_step
 
 CPU = torch.device("cpu")
 
@@ -16,7 +16,7 @@ def test_the_clock_sees_what_is_slept() -> None:
 
 def test_every_operation_of_a_step_can_be_timed_alone() -> None:
     for bf16 in (False, True):
-        trace = trace_step(made_subject().step(2, bf16=bf16))
+        trace = trace_step(made_step().step(2, bf16=bf16))
         timings = time_operations(trace.operations, CPU, least=1e-5)
         assert [
             str(operation.function)
@@ -28,7 +28,7 @@ def test_every_operation_of_a_step_can_be_timed_alone() -> None:
 
 def test_a_machine_has_numbers() -> None:
     machine = measure_machine(
-        trace_step(made_subject().step(2, bf16=False)), CPU, bf16=False, memory=None
+        trace_step(made_step().step(2, bf16=False)), CPU, bf16=False, memory=None
     )
     assert machine.fp32_flops > 1e6
     assert machine.bandwidth > 1e8

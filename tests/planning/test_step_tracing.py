@@ -5,13 +5,12 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from headwise.planning.step_tracing import trace_step
-
-from .models import made_subject, with_content
+from tests.planning.models import made_recipe, made_step, step_of, with_content
 
 
 def test_what_forward_leaves_for_backward_is_counted_to_the_byte() -> None:
-    subject = made_subject()
-    trace = trace_step(subject.step(5, bf16=False))
+    step = made_step()
+    trace = trace_step(step.step(5, bf16=False))
     saved: dict[int, int] = {}
 
     def watch(loss: object, module: nn.Module) -> None:
@@ -26,27 +25,27 @@ def test_what_forward_leaves_for_backward_is_counted_to_the_byte() -> None:
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             loss()  # type: ignore[operator]
 
-    with_content(subject, 5, watch)
+    with_content(step, 5, watch)
     # The batch's own numbers and the three sums of the loss are in one count and not in the other.
     assert abs(trace.activations - sum(saved.values())) < 8 * 5 * 24 * 10
 
 
 def test_products_are_those_torch_counts() -> None:
-    subject = made_subject()
+    step = made_step()
     counter = FlopCounterMode(display=False)
 
     def watch(loss: object, module: nn.Module) -> None:
         with counter:
             loss().backward()  # type: ignore[operator]
 
-    with_content(subject, 5, watch)
+    with_content(step, 5, watch)
     counts = counter.get_flop_counts()["Global"]
     expected = sum(
         number
         for name, number in counts.items()
         if str(name) in ("aten.mm", "aten.addmm", "aten.bmm")
     )
-    trace = trace_step(subject.step(5, bf16=False))
+    trace = trace_step(step.step(5, bf16=False))
     products = [
         (count, operation)
         for operation, count in trace.operations.items()
@@ -73,27 +72,27 @@ def test_a_hand_worked_case() -> None:
 
 
 def test_memory_grows_with_rows_and_shrinks_by_recomputing() -> None:
-    few, many = (trace_step(made_subject().step(rows, bf16=False)) for rows in (3, 6))
+    few, many = (trace_step(made_step().step(rows, bf16=False)) for rows in (3, 6))
     assert 1.9 < many.activations / few.activations < 2.1
-    again = trace_step(made_subject(recompute="blocks").step(6, bf16=False))
+    again = trace_step(made_step(recompute="blocks").step(6, bf16=False))
     assert again.activations < 0.6 * many.activations
     assert again.flops > 1.2 * many.flops
 
 
 def test_attention_with_dropout_is_fused_on_a_gpu_alone() -> None:
-    recipe = made_subject().recipe
+    recipe = made_recipe()
     dropout = recipe.model.dropout.model_copy(update={"attention": 0.2})
     changed = recipe.model_copy(
         update={"model": recipe.model.model_copy(update={"dropout": dropout})}
     )
-    subject = type(made_subject()).of(changed)
+    step = step_of(changed)
     for bf16 in (False, True):
-        written_out = trace_step(subject.step(3, bf16=bf16))
-        fused = trace_step(subject.step(3, bf16=bf16, cuda=True))
+        written_out = trace_step(step.step(3, bf16=bf16))
+        fused = trace_step(step.step(3, bf16=bf16, cuda=True))
         assert written_out.calls("attention") == 0
         assert fused.calls("attention") == 2 * (2 + 2 * 2)
         assert fused.activations < written_out.activations
-    without_dropout = trace_step(made_subject().step(3, bf16=True, cuda=True))
+    without_dropout = trace_step(made_step().step(3, bf16=True, cuda=True))
     assert without_dropout.calls("attention") == 2 * (2 + 2 * 2), (
         "in bf16 too, though a CPU would store the weights"
     )

@@ -41,7 +41,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "nearest word --model line",
         "senses --model line --train senses.tsv --test senses.tsv",
         "evaluate --model line --source text.txt --reference text.txt",
-        "plan regression.yaml",
         "compare regression.yaml model.hidden=3,5 --directory there",
     ],
     ids=lambda words: words.split()[0],

@@ -16,9 +16,11 @@ from headwise.cli.main import main
 from headwise.errors import DataError, SettingsError, TrainingStopped, UsageError
 from headwise.inspecting.bundle_summary import summarize_bundle
 from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.planner import plan_recipe
 from headwise.tasks.recipe import load_recipe, recipe_from
 from headwise.tasks.run import check_run, train
 from headwise.tasks.table import find_task, task_words
+from headwise.tasks.task import CountedTask
 from tests.plugins.regression import WORD as ADDED
 from tests.plugins.regression import regression_recipe
 from tests.tasks.every_task import recipe_of
@@ -45,7 +47,7 @@ def make_recipe(name: str, folder: Path, **training: object) -> AnyRecipe:
 
 
 def is_counted(recipe: AnyRecipe) -> bool:
-    return bool(find_task(recipe).learns_by_counting(recipe))
+    return isinstance(find_task(recipe), CountedTask)
 
 
 def weights_of_run(run: Path) -> str:
@@ -60,6 +62,20 @@ def test_check_tells_parameters_and_memory_and_writes_nothing(name: str, tmp_pat
     assert summary.results["expected_memory_mib"] >= 1
     assert summary.results["expected_seconds"] >= 0
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_plan_says_memory_time_and_disk(name: str, tmp_path: Path) -> None:
+    recipe = make_recipe(name, tmp_path)
+    plan = plan_recipe(recipe, device=None if is_counted(recipe) else "h200")
+    found = plan.as_dict()
+    assert found["parameters"] > 0
+    assert found["memory"]["total"] > 0
+    assert found["duration_seconds"] >= 0
+    assert found["disk"] > 0
+    assert found["fits"]
+    assert all(len(row) == len(headings) for _, headings, rows in plan.tables() for row in rows)
+    assert (tmp_path / "run").exists() is False
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -13,9 +13,9 @@ from headwise.planning.cost_prediction import Execution
 from headwise.planning.machine_timing import Timings, time_operations
 from headwise.planning.step_tracing import Operation
 from headwise.tasks import planner as planning
-from headwise.tasks.planner import Planner, plan_recipe, plan_subject
+from headwise.tasks.planner import Planner, plan_recipe, plan_step
 from headwise.training import losses
-from tests.planning.models import made_recipe, made_subject
+from tests.planning.models import made_recipe, made_step
 
 
 def test_a_plan_on_paper_adds_up() -> None:
@@ -42,7 +42,7 @@ def test_a_plan_on_paper_adds_up() -> None:
 
 def test_a_plan_of_this_machine_measures_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "time_operations", partial(time_operations, least=1e-4))
-    plan = plan_subject(made_subject(), device="cpu")
+    plan = plan_step(made_step(), device="cpu")
     assert plan.hardware.measured
     assert plan.tokens_per_second > 0
     assert plan.fits
@@ -57,10 +57,10 @@ def test_a_large_batch_is_drawn_out_from_small_ones(monkeypatch: pytest.MonkeyPa
         return Timings.of({operation: 1e-9 * operation.work for operation in operations})
 
     monkeypatch.setattr(planning, "time_operations", take_time)
-    subject = made_subject(batch_tokens=40 * 24)
-    directly = plan_subject(subject, device="cpu")
+    step = made_step(batch_tokens=40 * 24)
+    directly = plan_step(step, device="cpu")
     monkeypatch.setattr(planning, "CALIBRATION_TOKENS", 8 * 24)
-    drawn_out = plan_subject(subject, device="cpu")
+    drawn_out = plan_step(step, device="cpu")
     for part in ("products", "attention", "other"):
         assert getattr(drawn_out.seconds, part) == pytest.approx(
             getattr(directly.seconds, part), rel=1e-6
@@ -114,7 +114,7 @@ def test_a_hopeless_batch_is_planned_at_once_and_on_the_line_of_smaller_ones(
 ) -> None:
     def memory_of(batch_tokens: int) -> int:
         planner = Planner(
-            made_subject(batch_tokens=batch_tokens), Execution(bf16=False), cuda=device == "h200"
+            made_step(batch_tokens=batch_tokens), Execution(bf16=False), cuda=device == "h200"
         )
         parts = planner.memory(1.0)
         return parts.activations + parts.workspace
@@ -133,7 +133,7 @@ def test_a_hopeless_batch_is_planned_at_once_and_on_the_line_of_smaller_ones(
 
 def test_several_cpus_are_said_to_be_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "time_operations", partial(time_operations, least=1e-4))
-    plan = plan_subject(made_subject(), device="cpu", gpus=3)
+    plan = plan_step(made_step(), device="cpu", gpus=3)
     assert "3 machines with a CPU like this one's" in str(plan.tables()[0])
     assert plan.as_dict()["assumption"] == plan.assumption
     assert plan_recipe(made_recipe(), device="h200", gpus=3).assumption is None

@@ -23,12 +23,11 @@ import torch
 
 from headwise.errors import HeadwiseError, SettingsError, UsageError
 from headwise.settings import read_yaml
-from headwise.tasks.labels.bundle import new_labeller
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.measured_corpora import note_on_measuring
-from headwise.tasks.planned_step import Subject
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.recipe_files import find_recipe
+from headwise.tasks.table import find_task
 from headwise.tasks.translation.recipe import TranslationRecipe
 
 MAX_RUNS = 1000
@@ -125,10 +124,8 @@ def _check_models(variants: Mapping[str, TranslationRecipe | LabelRecipe]) -> No
     for name, recipe in variants.items():
         try:
             with torch.device("meta"):
-                if isinstance(recipe, TranslationRecipe):
-                    Subject.of(recipe).module()
-                else:  # how many classes there are only the data knows
-                    new_labeller(recipe, size=recipe.text.size, num_classes=2, generator=None)
+                step = find_task(recipe).planned_step(recipe)
+                step.build(step.num_rows)
         except HeadwiseError as error:
             raise UsageError(f"variant {name}: {error.en}", f"变体 {name}：{error.zh}") from error
 

@@ -91,7 +91,7 @@ class StepSeconds:
 Parts = TypeVar("Parts", MemoryParts, StepSeconds)
 
 
-def draw_out(small: Parts, large: Parts, steps: float) -> Parts:
+def extrapolate(small: Parts, large: Parts, steps: float) -> Parts:
     """Extrapolate linearly: `large` plus `steps` times the difference."""
     slopes = {name: value - getattr(small, name) for name, value in vars(large).items()}
     return replace(

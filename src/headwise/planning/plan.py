@@ -26,15 +26,30 @@ class PlannedRun:
 
     parameters: int
     batch_rows: int
-    source_row: int
+    source_row: int | None
+    """Tokens of a source row; None where there is one text only."""
     target_row: int
+    """Tokens of a target row, or of a row of the only text."""
     tokens_per_step: float
-    """Target tokens of one update, without padding."""
+    """Target tokens of one update (or tokens of the only text), without padding."""
     flops_per_token: float
     steps: int
+    has_attention: bool
     disk: int
     """Most space for checkpoints, snapshots and model; prepared data add about 4 bytes a token and
     16 a pair."""
+
+    @property
+    def token(self) -> tuple[str, str]:
+        """What is counted, in English and Chinese."""
+        return ("token", "词元") if self.source_row is None else ("target token", "目标词元")
+
+    @property
+    def row_text(self) -> str:
+        """The length of a row, of both sides where there are two."""
+        if self.source_row is None:
+            return str(self.target_row)
+        return f"({self.source_row} + {self.target_row})"
 
 
 @dataclass(frozen=True)
@@ -140,12 +155,12 @@ class Plan:
         batch_tokens = self.run.batch_rows * self.run.target_row * self.each.devices
         return say(
             f"{self.each.devices} devices are {how} than {few.devices} ({mine:,.0f} against "
-            f"{theirs:,.0f} target tokens/s): they share {self.run.batch_rows} rows a batch, "
+            f"{theirs:,.0f} {self.run.token[0]}s/s): they share {self.run.batch_rows} rows a batch, "
             f"{num_rows} at most for each; raise training.batch_tokens ({batch_tokens} is the "
             "recipe's batch on each; then take fewer updates and a higher learning rate), or use "
             "fewer devices",
             f"{self.each.devices} 个设备{how}比 {few.devices} 个更快（每秒 {mine:,.0f} 对 "
-            f"{theirs:,.0f} 目标词元）：它们分担每批 {self.run.batch_rows} 行，各自最多 "
+            f"{theirs:,.0f} {self.run.token[1]}）：它们分担每批 {self.run.batch_rows} 行，各自最多 "
             f"{num_rows} 行；请增大 training.batch_tokens（{batch_tokens} 即每个设备各一批；"
             "这时应减少更新次数并提高学习率），或减少设备",
         )
@@ -172,10 +187,10 @@ class Plan:
             *([(say("assumed", "假定"), self.assumption)] if self.assumption else []),
             (say("execution", "执行方式"), how),
             (say("parameters", "参数"), f"{run.parameters:,}"),
-            (say("batch", "一批"), f"{run.batch_rows} × ({run.source_row} + {run.target_row})"),
+            (say("batch", "一批"), f"{run.batch_rows} × {run.row_text}"),
             (
-                say("operations per target token", "每目标词元运算"),
-                f"{run.flops_per_token / 1e6:,.0f} MFLOP",
+                say(f"operations per {run.token[0]}", f"每{run.token[1]}运算"),
+                _megaflops(run.flops_per_token),
             ),
             *self._speed_rows(),
             (
@@ -197,7 +212,10 @@ class Plan:
         if self.refusal is not None:
             return [(say("not possible", "无法进行"), str(self.refusal))]
         return [
-            (say("target tokens per second", "每秒目标词元"), f"{self.speed(self.update):,.0f}"),
+            (
+                say(f"{self.run.token[0]}s per second", f"每秒{self.run.token[1]}"),
+                f"{self.speed(self.update):,.0f}",
+            ),
             (say("one update", "一次更新"), span_of(self.update.step_seconds)),
             (
                 say(f"{self.run.steps:,} updates", f"{self.run.steps:,} 次更新"),
@@ -229,15 +247,15 @@ class Plan:
     def _time_table(self) -> Table:
         # Without a kernel of its own, as with dropout on a CPU, attention is products and what lies
         # between them.
-        fused = self.seconds.attention > 0
+        written_out = self.run.has_attention and self.seconds.attention == 0
         titles = {
-            "products": say("matrix products", "矩阵乘")
-            if fused
-            else say("matrix products, with attention's", "矩阵乘（含注意力的）"),
-            **({"attention": say("attention", "注意力")} if fused else {}),
-            "other": say("element-wise operations", "逐元素运算")
-            if fused
-            else say("element-wise operations, softmax too", "逐元素运算（含 softmax）"),
+            "products": say("matrix products, with attention's", "矩阵乘（含注意力的）")
+            if written_out
+            else say("matrix products", "矩阵乘"),
+            **({"attention": say("attention", "注意力")} if self.seconds.attention > 0 else {}),
+            "other": say("element-wise operations, softmax too", "逐元素运算（含 softmax）")
+            if written_out
+            else say("element-wise operations", "逐元素运算"),
             "optimizer": say("optimiser", "优化器"),
             "launches": say("launching GPU kernels", "启动 GPU 内核"),
         }
@@ -336,3 +354,9 @@ class Plan:
             "tokens_per_second": self.speed(scaling),
             "efficiency": self.efficiency(scaling),
         }
+
+
+def _megaflops(flops: float) -> str:
+    """Two digits of what is small, else whole numbers."""
+    number = flops / 1e6
+    return f"{number:,.0f} MFLOP" if number >= 10 else f"{number:.2g} MFLOP"

@@ -32,9 +32,12 @@ from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.bundle_form import KIND, WORD_VECTORS, BundleForm
 from headwise.tasks.recipe import write_recipe
 from headwise.tasks.table import find_entry
+from headwise.text.choices import TokenizerPair
+from headwise.text.tokenizer import Tokenizer
 from headwise.weights import Weights, check_shapes, load_weights, write_tensors
 
 WEIGHTS, RECIPE, RESULTS = "weights.safetensors", "recipe.yaml", "results.json"
+TOKENIZER = "tokenizer"
 RecipeType = TypeVar("RecipeType", bound=AnyRecipe)
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -104,6 +107,17 @@ def open_bundle(
     file = path / RECIPE
     recipe = check_settings(recipe_type, read_settings_file(file), file=file)
     return OpenedBundle(path, recipe, read_json(path / RESULTS), manifest["files"])
+
+
+def save_tokenizers(tokenizers: TokenizerPair, folder: Path) -> None:
+    """The part of a bundle that turns text into tokens and back."""
+    (folder / TOKENIZER).mkdir()
+    tokenizers.save(folder / TOKENIZER)
+
+
+def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
+    """The same for a model that reads one language."""
+    save_tokenizers(TokenizerPair(tokenizer, tokenizer, shared=True), folder)
 
 
 def task_of_bundle(path: Path) -> Any:

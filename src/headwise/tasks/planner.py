@@ -1,20 +1,25 @@
-"""From a recipe to its plan: build it without content, watch one step, and predict memory, speed
-and scaling.
+"""From a recipe of any task to its plan: memory, speed and scaling of a training, or the cost of
+counting.
 
     headwise plan base                         on the machine at hand, measured in seconds
-    headwise plan big --device h200 --gpus 64  on paper
+    headwise plan big --device h200 --gpus 64  from published figures
+    headwise plan ptb-ngram                    counted: a part of the text is counted
 
-98 of 100 places of a row are assumed to be filled; planned_step.py says what else a recipe cannot
-know.
+The step that the task names (planned_step.py) is built without content and traced once. Of 100
+positions of a row 98 are assumed to hold a token; planned_step.py says what else a recipe cannot
+know. A model that is counted depends on its text, so the text is read and a part of it is counted.
 """
 
 import math
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from headwise.attention.multi_head import MultiHeadAttention
 from headwise.data.batching import Share
 from headwise.errors import UsageError
 from headwise.planning.available_memory import available_memory
@@ -24,10 +29,11 @@ from headwise.planning.cost_prediction import (
     Parts,
     StepSeconds,
     Weights,
-    draw_out,
+    extrapolate,
     predict_memory,
     predict_seconds,
 )
+from headwise.planning.counting_plan import CountingPlan
 from headwise.planning.hardware import DEVICES, GIB, Hardware
 from headwise.planning.machine_timing import Timings, measure_machine, time_operations
 from headwise.planning.multi_device import (
@@ -41,9 +47,13 @@ from headwise.planning.multi_device import (
 from headwise.planning.plan import Plan, PlannedRun
 from headwise.planning.smaller_batches import Proposal, propose
 from headwise.planning.step_tracing import StepTrace, trace_step
-from headwise.tasks.planned_step import Subject, choose_execution
-from headwise.tasks.recipe import load_translation_recipe
-from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.events import Silence
+from headwise.tasks.named_files import check_named_files
+from headwise.tasks.planned_step import PlannedStep, choose_execution
+from headwise.tasks.recipe import load_recipe
+from headwise.tasks.table import find_task
+from headwise.tasks.task import CountedTask
 from headwise.training.choices import ShardedLayout
 from headwise.training.disk_space import count_run_bytes
 from headwise.training.gradient_checkpointing import blocks_of
@@ -56,31 +66,64 @@ LOSS_SPACE = 16 * CHUNK_LOGITS_CUDA
 CALIBRATION_TOKENS = 2048
 """On a CPU operations of larger batches are timed at this size."""
 MOST_CHUNKS = 32
-"""Of the loss that are watched: a step with more is drawn out from two smaller ones, which takes a
+"""Of the loss that are traced: a step with more is extrapolated from two smaller ones, which takes a
 second however large it is."""
 
 
 def plan_recipe(
-    recipe: TranslationRecipe | str | Path,
+    recipe: AnyRecipe | str | Path,
     overrides: Sequence[str] = (),
     *,
     device: str | None = None,
     gpus: int = 1,
     memory: float | None = None,
     bandwidth: float | None = None,
-) -> Plan:
+) -> Plan | CountingPlan:
     """Predict a run by a recipe: here, or on a named device; memory in GiB, bandwidth between
     devices in GB/s.
     """
-    if not isinstance(recipe, TranslationRecipe):
-        recipe = load_translation_recipe(recipe, overrides)
-    return plan_subject(
-        Subject.of(recipe), device=device, gpus=gpus, memory=memory, bandwidth=bandwidth
+    if not isinstance(recipe, AnyRecipe):
+        recipe = load_recipe(recipe, overrides)
+    task = find_task(recipe)
+    if isinstance(task, CountedTask):
+        given = [
+            name
+            for name, value in (("--device", device), ("--bandwidth", bandwidth))
+            if value is not None
+        ]
+        ignored = (*given, *(["--gpus"] if gpus > 1 else []))
+        return plan_counting(task, recipe, memory=memory, ignored=ignored)
+    step = task.planned_step(recipe)
+    return plan_step(step, device=device, gpus=gpus, memory=memory, bandwidth=bandwidth)
+
+
+def plan_counting(
+    task: CountedTask[Any, Any],
+    recipe: AnyRecipe,
+    *,
+    memory: float | None = None,
+    ignored: Sequence[str] = (),
+) -> CountingPlan:
+    """Predict a model that is counted, from its text; nothing is kept."""
+    check_named_files(recipe)
+    with tempfile.TemporaryDirectory(prefix="headwise-plan-") as temporary:
+        prepared = task.prepare(recipe, Path(temporary), Silence())
+        cost = task.count_cost(recipe, prepared)
+        sizes = task.sizes(recipe, prepared)
+    free = available_memory(torch.device("cpu")) if memory is None else memory * GIB
+    return CountingPlan(
+        sizes=sizes,
+        parameters=cost.parameters,
+        memory=cost.memory,
+        available=math.inf if free is None else free,
+        seconds=cost.seconds,
+        disk=cost.stored,
+        ignored=tuple(ignored),
     )
 
 
-def plan_subject(
-    subject: Subject,
+def plan_step(
+    step: PlannedStep,
     *,
     device: str | None = None,
     gpus: int = 1,
@@ -93,14 +136,14 @@ def plan_subject(
             "a number of these",
             f"要求 {gpus} 个设备；计划只适用于 1 到 {MOST_DEVICES:,} 个：请为 --gpus 给出其中的数",
         )
-    execution, here = choose_execution(subject.recipe, device, num_devices=gpus)
-    planner = Planner(subject, execution, cuda=here is None or here.type == "cuda")
+    execution, here = choose_execution(step.training, device, num_devices=gpus)
+    planner = Planner(step, execution, cuda=here is None or here.type == "cuda")
     hardware = DEVICES[device or ""] if here is None else planner.measure(here)
     timings = None if here is None or planner.cuda else planner.time_operations(here)
     link = None if bandwidth is None else bandwidth * 1e9
     hardware = hardware.with_limits(memory=None if memory is None else memory * GIB, link=link)
     group = Group(planner, hardware, timings, gpus)
-    by_itself = planner if gpus == 1 else planner.under(choose_execution(subject.recipe, device)[0])
+    by_itself = planner if gpus == 1 else planner.under(choose_execution(step.training, device)[0])
     alone = Group(by_itself, hardware, timings, 1).share_batch()
     half = (
         Group(planner, hardware, timings, gpus // 2).share_batch()
@@ -111,14 +154,14 @@ def plan_subject(
 
 
 class Planner:
-    """A subject under one way of execution; steps of each size are watched once."""
+    """A step under one way of execution; steps of each size are traced once."""
 
-    def __init__(self, subject: Subject, execution: Execution, *, cuda: bool) -> None:
-        self.subject, self.execution, self.cuda = subject, execution, cuda
-        self.shape = subject.shape(subject.recipe.training.batch_tokens)
+    def __init__(self, step: PlannedStep, execution: Execution, *, cuda: bool) -> None:
+        self.step, self.execution, self.cuda = step, execution, cuda
+        self.training, self.num_rows = step.training, step.num_rows
         self._traces: dict[int, StepTrace] = {}
         with torch.device("meta"):
-            self.module = subject.module()
+            self.module = step.build(self.num_rows)
         tensors = {
             id(tensor): tensor.nbytes
             for tensor in (*self.module.parameters(), *self.module.buffers())
@@ -129,19 +172,19 @@ class Planner:
         self.weights = Weights(
             sum(tensors.values()),
             learning,
-            num_copies=0 if subject.recipe.training.ema is None else 1,
+            num_copies=0 if step.training.ema is None else 1,
         )
 
     def under(self, execution: Execution) -> "Planner":
-        """The same subject under another way of execution; what was watched is not watched again."""
-        other = Planner(self.subject, execution, cuda=self.cuda)
+        """The same step under another way of execution; what was traced is not traced again."""
+        other = Planner(self.step, execution, cuda=self.cuda)
         if execution.bf16 == self.execution.bf16:
             other._traces = self._traces
         return other
 
     def trace(self, rows: int) -> StepTrace:
         if rows not in self._traces:
-            step = self.subject.step(rows, bf16=self.execution.bf16, cuda=self.cuda)
+            step = self.step.step(rows, bf16=self.execution.bf16, cuda=self.cuda)
             self._traces[rows] = trace_step(step)
         return self._traces[rows]
 
@@ -149,18 +192,18 @@ class Planner:
         """The machine at hand, at the shapes of this model; on a CPU those of a small batch,
         because time is short.
         """
-        rows = min(self.shape.rows, self._watched_rows if self.cuda else self._calibration_rows)
+        rows = min(self.num_rows, self._traced_rows if self.cuda else self._calibration_rows)
         return measure_machine(
             self.trace(rows), device, bf16=self.execution.bf16, memory=available_memory(device)
         )
 
     @property
     def _calibration_rows(self) -> int:
-        return max(1, CALIBRATION_TOKENS // self.shape.target)
+        return max(1, CALIBRATION_TOKENS // self.step.row)
 
     def seconds(self, hardware: Hardware, rows: int, *, timings: Timings | None) -> StepSeconds:
         """Of a batch of so many rows."""
-        return self._drawn_out(
+        return self._extrapolate(
             rows,
             lambda seen: predict_seconds(
                 self.trace(seen), self.weights, hardware, self.execution, timings=timings
@@ -168,32 +211,33 @@ class Planner:
         )
 
     @property
-    def _watched_rows(self) -> int:
-        """The largest batch that is watched itself."""
-        chunk_size = self.subject.chunk_size(self.shape.rows, cuda=self.cuda)
-        return max(2, MOST_CHUNKS * chunk_size // self.shape.target)
+    def _traced_rows(self) -> int:
+        """The largest batch that is traced itself."""
+        chunk_size = self.step.chunk_size(self.num_rows, cuda=self.cuda)
+        predicted = max(1, round(self.step.row * self.step.predicted))
+        return max(2, MOST_CHUNKS * chunk_size // predicted)
 
-    def _drawn_out(self, rows: int, predict: Callable[[int], Parts]) -> Parts:
-        """What is predicted of so many rows; of more than are watched, on the line through two
+    def _extrapolate(self, rows: int, predict: Callable[[int], Parts]) -> Parts:
+        """What is predicted of so many rows; of more than are traced, on the line through two
         smaller numbers.
         """
-        large = self._watched_rows
+        large = self._traced_rows
         if rows <= large:
             return predict(rows)
         small = large // 2
-        return draw_out(predict(small), predict(large), (rows - large) / (large - small))
+        return extrapolate(predict(small), predict(large), (rows - large) / (large - small))
 
     def time_operations(self, device: torch.device) -> Timings:
         """The operations of this step on the CPU at hand, at the shapes of a small batch where it
         is large.
         """
         return time_operations(
-            self.trace(min(self.shape.rows, self._calibration_rows)).operations, device
+            self.trace(min(self.num_rows, self._calibration_rows)).operations, device
         )
 
     def memory(self, heap: float) -> MemoryParts:
         """Of the whole batch on one device."""
-        accumulation = self.subject.recipe.training.accumulation
+        accumulation = self.training.accumulation
 
         def predict(rows: int) -> MemoryParts:
             trace = self.trace(rows)
@@ -201,14 +245,14 @@ class Planner:
                 trace, self.weights, self.execution, accumulation=accumulation, heap=heap
             )
 
-        return self._drawn_out(self.shape.rows, predict)
+        return self._extrapolate(self.num_rows, predict)
 
     def rows_of_device(self, devices: int) -> int:
         """Rows of the largest batch one device takes: a part of one, or a whole one where batches
         are accumulated.
         """
-        share = Share(0, devices, self.subject.recipe.training.accumulation)
-        return math.ceil(share.accumulation * self.shape.rows / (devices * share.num_batches))
+        share = Share(0, devices, self.training.accumulation)
+        return math.ceil(share.accumulation * self.num_rows / (devices * share.num_batches))
 
     @property
     def num_blocks(self) -> int:
@@ -218,8 +262,7 @@ class Planner:
     def layout(self) -> DeviceLayout:
         """As the recipe asks for it."""
         sharded = (
-            isinstance(self.subject.recipe.training.parallel, ShardedLayout)
-            and self.execution.num_devices > 1
+            isinstance(self.training.parallel, ShardedLayout) and self.execution.num_devices > 1
         )
         return DeviceLayout("sharded" if sharded else "replicated")
 
@@ -229,9 +272,9 @@ class Planner:
         """
         return propose(
             memory,
-            rows=self.shape.rows,
-            row_tokens=self.shape.target,
-            accumulation=self.subject.recipe.training.accumulation,
+            rows=self.num_rows,
+            row_tokens=self.step.row,
+            accumulation=self.training.accumulation,
             devices=self.execution.num_devices,
             sharded=self.layout.parallel == "sharded",
             loss_space=LOSS_SPACE,
@@ -242,27 +285,26 @@ class Planner:
         """Put memory, speed, layout and disk together; `alone` and `half`: what one device, and
         half of them, take for an update.
         """
-        training, shape, devices, hardware = (
-            self.subject.recipe.training,
-            self.shape,
-            group.devices,
-            group.hardware,
-        )
+        training, devices, hardware = self.training, group.devices, group.hardware
+        num_rows, row = self.num_rows, self.step.row
         memory, layout = self.memory(hardware.heap), self.layout
-        rows = shape.rows if group.refusal else self.rows_of_device(devices)
+        rows = num_rows if group.refusal else self.rows_of_device(devices)
         arranged = replace(
             arrange(memory, layout, devices=devices, num_blocks=self.num_blocks),
-            activations=memory.activations * rows // shape.rows,
+            activations=memory.activations * rows // num_rows,
         )
-        seen = min(shape.rows, self._watched_rows)
+        seen = min(num_rows, self._traced_rows)
         run = PlannedRun(
             parameters=self.weights.num_learning,
-            batch_rows=shape.rows,
-            source_row=shape.source,
-            target_row=shape.target,
-            tokens_per_step=FILLED * shape.rows * shape.target * training.accumulation,
-            flops_per_token=self.trace(seen).flops / (FILLED * seen * shape.target),
+            batch_rows=num_rows,
+            source_row=self.step.source_row,
+            target_row=row,
+            tokens_per_step=FILLED * num_rows * row * training.accumulation,
+            flops_per_token=self.trace(seen).flops / (FILLED * seen * row),
             steps=training.steps,
+            has_attention=any(
+                isinstance(part, MultiHeadAttention) for part in self.module.modules()
+            ),
             disk=count_run_bytes(self.module, training),
         )
         return Plan(
@@ -276,7 +318,7 @@ class Planner:
                 memory,
                 devices=devices,
                 num_blocks=self.num_blocks,
-                rows=shape.rows,
+                rows=num_rows,
                 room=hardware.memory,
             ),
             smaller=self.propose(memory, hardware.memory),
@@ -300,24 +342,22 @@ class Group:
     @property
     def refusal(self) -> UsageError | None:
         """Why the recipe's batch cannot be shared by all, as training would say it."""
-        training = self.planner.subject.recipe.training
+        training = self.planner.training
         try:
-            Share(0, self.devices, training.accumulation).check(self.planner.shape.rows)
+            Share(0, self.devices, training.accumulation).check(self.planner.num_rows)
         except UsageError as error:
             return error
         return None
 
     def share_batch(self) -> Scaling:
         """The recipe's batches shared by all."""
-        accumulation = self.planner.subject.recipe.training.accumulation
+        accumulation = self.planner.training.accumulation
         rows = self.planner.rows_of_device(self.devices)
         return self._spread(rows, math.ceil(accumulation / self.devices))
 
     def repeat_batch(self) -> Scaling:
         """As many batches on each as the recipe has."""
-        return self._spread(
-            self.planner.shape.rows, self.planner.subject.recipe.training.accumulation
-        )
+        return self._spread(self.planner.num_rows, self.planner.training.accumulation)
 
     def batch_seconds(self, rows: int) -> StepSeconds:
         return self.planner.seconds(self.hardware, rows, timings=self.timings)

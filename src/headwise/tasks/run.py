@@ -40,7 +40,14 @@ from headwise.tasks.named_files import check_named_files
 from headwise.tasks.recipe import complete_recipe, load_recipe, recipe_from
 from headwise.tasks.run_start import RunSummary, begin_run
 from headwise.tasks.table import find_task
-from headwise.tasks.task import Counted, Task, refuse_several_processes, training_of
+from headwise.tasks.task import (
+    Counted,
+    CountedTask,
+    Task,
+    TrainedTask,
+    refuse_several_processes,
+    training_of,
+)
 from headwise.tasks.training_cost import measure_cost
 from headwise.training.disk_space import check_room
 from headwise.training.freezing import freeze
@@ -78,7 +85,7 @@ def train(
     task = find_task(loaded)
     watcher = events or Silence()
     notes = _warn_of_measuring(recipe, overrides)
-    if task.learns_by_counting(loaded):
+    if isinstance(task, CountedTask):
         summary = _count(task, loaded, directory, watcher, notes, resume=resume)
     else:
         summary = _train(task, loaded, directory, watcher, notes, resume=resume, anyway=anyway)
@@ -86,7 +93,7 @@ def train(
 
 
 def _train(
-    task: Task[Any, Any],
+    task: TrainedTask[Any, Any],
     recipe: AnyRecipe,
     directory: Path,
     watcher: Events,
@@ -97,7 +104,6 @@ def _train(
 ) -> RunSummary:
     """A training by gradient steps, in one process of possibly several."""
     training = training_of(recipe)
-    assert training is not None, "only counted models have no gradient steps"
     with join_processes() as processes, contextlib.ExitStack() as stack:
         check_before_start(task, recipe, processes.count, anyway=anyway)
         stack.enter_context(explaining_memory(training, directory))
@@ -144,7 +150,7 @@ def _train(
 
 
 def _count(
-    task: Task[Any, Any],
+    task: CountedTask[Any, Any],
     recipe: AnyRecipe,
     directory: Path,
     watcher: Events,
@@ -204,7 +210,7 @@ def check_run(
         path = require_path(run, "run", "runs/mine")
         settings = found.model_dump(mode="json")
         check_directory(path, settings, resume=resume, complete=complete_recipe)
-    counts = task.learns_by_counting(found)
+    counts = isinstance(task, CountedTask)
     if counts:
         check_named_files(found)
     else:
@@ -218,29 +224,27 @@ def check_run(
         module = task.build(found, prepared)
         watcher.note(task.describe_start(found, prepared, module))
         task.check_memory(found, prepared, module, anyway=anyway)
-        training = training_of(found)
-        assert training is not None
-        cost = measure_cost(task.trial(found, prepared, module), training=training)
+        cost = measure_cost(task.trial(found, prepared, module), training=training_of(found))
     results = {**task.sizes(found, prepared), **cost.tell(watcher, recipe_name=name)}
     return RunSummary(None, found, results, notes=notes)
 
 
 def check_before_start(
-    task: Task[Any, Any], recipe: AnyRecipe, num_processes: int, *, anyway: bool
+    task: TrainedTask[Any, Any], recipe: AnyRecipe, num_processes: int, *, anyway: bool
 ) -> None:
     """Everything that can be refused before data is read or a file is written."""
     training = training_of(recipe)
-    assert training is not None
     choose_device(training.device)
     if training.freeze:
         with torch.device("meta"):
-            freeze(task.outline(recipe), training.freeze)
+            step = task.planned_step(recipe)
+            freeze(step.build(step.num_rows), training.freeze)
     check_named_files(recipe)
     task.check(recipe, num_processes=num_processes, anyway=anyway)
 
 
 def _open(
-    task: Task[Any, Any],
+    task: TrainedTask[Any, Any],
     recipe: AnyRecipe,
     directory: Path,
     watcher: Events,

@@ -122,7 +122,7 @@ def find_entry(word: object) -> TableEntry | None:
 
 
 def find_task(recipe: AnyRecipe) -> Any:
-    """The task of a recipe."""
+    """The task of a recipe: a `TrainedTask` or a `CountedTask`."""
     entry = find_entry(recipe.task)
     if entry is None:
         words = ", ".join(task_words())
@@ -130,7 +130,7 @@ def find_task(recipe: AnyRecipe) -> Any:
             f"there is no task {recipe.task!r}; this version knows {words}",
             f"没有任务 {recipe.task!r}；此版本有 {words}",
         )
-    return entry.implementation
+    return entry.implementation.for_recipe(recipe)
 
 
 def added_tasks() -> list[AddedWord]:

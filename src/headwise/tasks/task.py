@@ -3,13 +3,15 @@ goes.
 
     recipe  →  prepare  →  build  →  learner  →  (the training loop)  →  measure  →  bundle  →  load
 
-A task is a folder under `tasks/` with a `recipe.py` (settings), a `task.py` (a subclass of `Task`)
-and whatever the user holds afterwards (a `Translator`, a `LanguageModel` …), and one line in
-`table.py`. `run.py` drives every task in the same way: locks, resuming, signals, torchrun, disk and
-memory checks, `--check`, the log, the bundle and its model card exist once, there.
+A task is a folder under `tasks/` with a `recipe.py` (settings), a `task.py` and whatever the user
+holds afterwards (a `Translator`, a `LanguageModel` …), and one entry in `table.py`. There are two
+kinds: a `TrainedTask` learns by gradient steps; a `CountedTask` (n-grams, word vectors) makes its
+tables in a few passes over the text, without checkpoints. `run.py` drives both: locks, resuming,
+signals, torchrun, disk and memory checks, `--check`, the log, the bundle and its model card exist
+once, there. `planner.py` plans both, `inspecting/description.py` describes both.
 
-Models that are counted instead of trained by gradient steps (n-grams, word vectors) override
-`count` instead of `build` and `learner`; `learns_by_counting` says which of the two a recipe needs.
+A word whose recipes are of both kinds (language models) has a task for each, and `for_recipe`
+chooses between them.
 
 Tested by `tests/promises`: every promise of a run, for every task in the table.
 """
@@ -24,9 +26,11 @@ from torch import nn
 
 from headwise.data.batching import Share
 from headwise.errors import UsageError
+from headwise.settings import read_settings_file
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.events import Events
 from headwise.tasks.memory_check import check_memory
+from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.training_cost import TrainingCost, Trial
 from headwise.training.choices import TrainingSettings
 from headwise.training.prefetching import Batches
@@ -61,73 +65,36 @@ class Counted:
     model: Any
 
 
+@dataclass(frozen=True)
+class CountedPart:
+    """One table of a counted model, for `headwise describe`."""
+
+    name: tuple[str, str]
+    """In English and Chinese."""
+    parameters: int
+    nbytes: int
+
+
 class Task(ABC, Generic[RecipeType, Prepared]):
     """One kind of learning problem; see the head of this file."""
 
-    def check(self, recipe: RecipeType, *, num_processes: int, anyway: bool) -> None:
-        """Refuse or warn of what can be known from the recipe and the machine alone."""
+    def for_recipe(self, recipe: RecipeType) -> "Task[RecipeType, Prepared]":
+        """The task of this recipe, where recipes of one word are trained or counted."""
+        return self
 
     @abstractmethod
     def prepare(self, recipe: RecipeType, directory: Path, watcher: Events) -> Prepared:
         """Read the data of a recipe; what is kept for resuming goes into `directory`."""
 
-    def reopen(self, recipe: RecipeType, directory: Path, watcher: Events) -> Prepared:
-        """What the first process has prepared, for the other processes of a run."""
-        return self.prepare(recipe, directory, watcher)
-
     @abstractmethod
     def sizes(self, recipe: RecipeType, prepared: Prepared) -> dict[str, Any]:
         """Sizes of the prepared data, for `--check` and the results: lines, tokens, vocabulary."""
-
-    def learns_by_counting(self, recipe: RecipeType) -> bool:
-        """Whether the model is counted in one pass instead of trained by gradient steps."""
-        return False
-
-    def build(self, recipe: RecipeType, prepared: Prepared) -> nn.Module:
-        """A new model with the weights that the recipe's seed gives it."""
-        raise NotImplementedError
-
-    def outline(self, recipe: RecipeType) -> nn.Module:
-        """The model with a vocabulary of any small size, for the names of its weights."""
-        raise NotImplementedError
-
-    def learner(
-        self,
-        recipe: RecipeType,
-        prepared: Prepared,
-        module: nn.Module,
-        *,
-        share: Share,
-        directory: Path,
-    ) -> Learner:
-        """Loss, batches and validation of a training."""
-        raise NotImplementedError
-
-    def trial(self, recipe: RecipeType, prepared: Prepared, module: nn.Module) -> Trial:
-        """A step whose time and memory are measured by `--check`."""
-        raise NotImplementedError
-
-    def check_memory(
-        self, recipe: RecipeType, prepared: Prepared, module: nn.Module, *, anyway: bool
-    ) -> None:
-        """Refuse a training that cannot fit into memory, now that data and model are there."""
-        training = training_of(recipe)
-        assert training is not None
-        check_memory(self.trial(recipe, prepared, module), training, anyway=anyway)
-
-    def count(self, recipe: RecipeType, prepared: Prepared, watcher: Events) -> Counted:
-        """Learn by counting."""
-        raise NotImplementedError
-
-    def count_cost(self, recipe: RecipeType, prepared: Prepared) -> TrainingCost:
-        """What counting takes, from a part of the data."""
-        raise NotImplementedError
 
     @abstractmethod
     def describe_start(
         self, recipe: RecipeType, prepared: Prepared, module: nn.Module | None
     ) -> str:
-        """One sentence on data and model before training begins."""
+        """One sentence on data and model before training begins; None: there is no module."""
 
     def measure(
         self,
@@ -140,10 +107,6 @@ class Task(ABC, Generic[RecipeType, Prepared]):
     ) -> dict[str, Any]:
         """Final scores; `model` is the trained module or `Counted.model`."""
         return {}
-
-    def weights(self, module: nn.Module) -> Weights:
-        """The tensors of a bundle."""
-        return weights_of(module)
 
     def save_parts(self, recipe: RecipeType, prepared: Prepared, directory: Path) -> None:
         """Write what a bundle holds beside weights, recipe and results: tokenizers, classes."""
@@ -165,15 +128,86 @@ class Task(ABC, Generic[RecipeType, Prepared]):
         """What a user holds, from a bundle."""
 
     def summarize(self, directory: Path) -> str:
-        """Load a bundle whole and say in a few words what it is."""
+        """Load a bundle whole and say in a few words what it is: its task and its language."""
         self.load(directory)
-        return ""
+        recipe = read_settings_file(directory / "recipe.yaml")
+        language = (recipe.get("data") or {}).get("language")
+        return ", ".join([recipe["task"], *([language] if language else [])])
 
 
-def training_of(recipe: AnyRecipe) -> TrainingSettings | None:
-    """The `training` section, if it is one of gradient steps."""
+class TrainedTask(Task[RecipeType, Prepared]):
+    """A task whose models learn by gradient steps."""
+
+    def check(self, recipe: RecipeType, *, num_processes: int, anyway: bool) -> None:
+        """Refuse or warn of what can be known from the recipe and the machine alone."""
+
+    def reopen(self, recipe: RecipeType, directory: Path, watcher: Events) -> Prepared:
+        """What the first process has prepared, for the other processes of a run."""
+        return self.prepare(recipe, directory, watcher)
+
+    @abstractmethod
+    def build(self, recipe: RecipeType, prepared: Prepared) -> nn.Module:
+        """A new model with the weights that the recipe's seed gives it."""
+
+    @abstractmethod
+    def learner(
+        self,
+        recipe: RecipeType,
+        prepared: Prepared,
+        module: nn.Module,
+        *,
+        share: Share,
+        directory: Path,
+    ) -> Learner:
+        """Loss, batches and validation of a training."""
+
+    @abstractmethod
+    def trial(self, recipe: RecipeType, prepared: Prepared, module: nn.Module) -> Trial:
+        """A step whose time and memory are measured by `--check`."""
+
+    @abstractmethod
+    def planned_step(self, recipe: RecipeType, bundle: Path | None = None) -> PlannedStep:
+        """The training step as shapes alone, for planning and describing.
+
+        Sizes that come from the data are those of the bundle; without one they are assumed.
+        """
+
+    def check_memory(
+        self, recipe: RecipeType, prepared: Prepared, module: nn.Module, *, anyway: bool
+    ) -> None:
+        """Refuse a training that cannot fit into memory, now that data and model are there."""
+        check_memory(self.trial(recipe, prepared, module), training_of(recipe), anyway=anyway)
+
+    def weights(self, module: nn.Module) -> Weights:
+        """The tensors of a bundle."""
+        return weights_of(module)
+
+
+class CountedTask(Task[RecipeType, Prepared]):
+    """A task whose models are counted in a few passes by one process."""
+
+    @abstractmethod
+    def count(self, recipe: RecipeType, prepared: Prepared, watcher: Events) -> Counted:
+        """Make the model."""
+
+    @abstractmethod
+    def count_cost(self, recipe: RecipeType, prepared: Prepared) -> TrainingCost:
+        """What counting takes, measured on a part of the data."""
+
+    @abstractmethod
+    def bound_memory(self, recipe: RecipeType, prepared: Prepared) -> int:
+        """Bytes that counting cannot exceed, from the sizes alone: nothing is measured."""
+
+    @abstractmethod
+    def describe_parts(self, directory: Path) -> tuple[CountedPart, ...]:
+        """The tables of a bundle."""
+
+
+def training_of(recipe: AnyRecipe) -> TrainingSettings:
+    """The `training` section of a recipe whose model learns by gradient steps."""
     training = getattr(recipe, "training", None)
-    return training if isinstance(training, TrainingSettings) else None
+    assert isinstance(training, TrainingSettings), "only counted models have no gradient steps"
+    return training
 
 
 def refuse_several_processes(count: int, reason: tuple[str, str]) -> None:

@@ -58,6 +58,8 @@ class TrainingCost:
     parameters: int
     seconds: float | None
     memory: int
+    stored: int = 0
+    """Bytes of the finished model, where it is counted."""
 
     def as_results(self) -> dict[str, int]:
         """For the summary of `--check`."""

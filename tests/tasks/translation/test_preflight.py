@@ -13,7 +13,6 @@ import torch
 from headwise.errors import DataError, SettingsError, UsageError
 from headwise.planning.cost_prediction import MemoryParts
 from headwise.tasks.memory_check import TooLargeError, explaining_memory
-from headwise.tasks.planned_step import Subject
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import check_run, train
 from headwise.tasks.translation import preflight
@@ -26,7 +25,7 @@ from headwise.tasks.translation.preflight import (
 )
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.choices import ReplicatedLayout, ShardedLayout
-from tests.planning.models import made_recipe, made_subject
+from tests.planning.models import made_recipe, made_step, step_of
 from tests.tasks.tiny import tiny_recipe
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -41,8 +40,9 @@ def needed(recipe: object) -> int:
     from headwise.tasks.planned_step import choose_execution
     from headwise.tasks.planner import Planner
 
-    execution, _ = choose_execution(recipe, "cpu")  # type: ignore[arg-type]
-    return Planner(Subject.of(recipe), execution, cuda=False).memory(GLIBC_HEAP).total  # type: ignore[arg-type]
+    step = step_of(recipe)  # type: ignore[arg-type]
+    execution, _ = choose_execution(step.training, "cpu")
+    return Planner(step, execution, cuda=False).memory(GLIBC_HEAP).total
 
 
 def prepare_long(tmp_path: Path, part: str) -> TranslationRecipe:
@@ -151,9 +151,7 @@ def test_little_is_let_through_without_a_look(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_bound_is_above_the_prediction() -> None:
     for batch in (120, 1200):
-        assert bound_memory(made_subject(batch_tokens=batch)) > needed(
-            made_recipe(batch_tokens=batch)
-        )
+        assert bound_memory(made_step(batch_tokens=batch)) > needed(made_recipe(batch_tokens=batch))
 
 
 def test_far_too_much_is_refused_with_a_batch_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,8 @@ from headwise.data.batching import ALL_ROWS, Share
 from headwise.language import say
 from headwise.randomness import torch_generator
 from headwise.tasks.events import Events
-from headwise.tasks.task import Learner, Task
+from headwise.tasks.planned_step import PlannedStep
+from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
 from headwise.training.losses import LossSums
 from headwise_regression.network import Network, build_network
@@ -51,7 +52,7 @@ class SquaredError:
         return LossSums(loss, loss.detach(), torch.tensor(len(found), device=found.device))
 
 
-class RegressionTask(Task[RegressionRecipe, RegressionData]):
+class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
     """Learn a number from a few numbers."""
 
     def prepare(self, recipe: RegressionRecipe, directory: Path, watcher: Events) -> RegressionData:
@@ -68,8 +69,21 @@ class RegressionTask(Task[RegressionRecipe, RegressionData]):
         generator = torch_generator(recipe.training.seed, "weights")
         return build_network(prepared.num_inputs, recipe.model.hidden, generator)
 
-    def outline(self, recipe: RegressionRecipe) -> Network:
-        return build_network(1, recipe.model.hidden, None)
+    def planned_step(self, recipe: RegressionRecipe, bundle: Path | None = None) -> PlannedStep:
+        """Points as rows of one token; without a bundle one input is assumed."""
+        num_inputs = 1 if bundle is None else Regressor.load(bundle).num_inputs
+
+        def make_loss(module: nn.Module, chunk_size: int) -> SquaredError:
+            assert isinstance(module, Network)
+            return SquaredError(module)
+
+        return PlannedStep(
+            recipe.training,
+            build=lambda rows: build_network(num_inputs, recipe.model.hidden, None),
+            trainable=make_loss,
+            batch=lambda rows: PointBatch(torch.ones(rows, num_inputs), torch.ones(rows)),
+            row=1,
+        )
 
     def learner(
         self,

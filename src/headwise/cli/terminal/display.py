@@ -25,6 +25,7 @@ from headwise.tasks.table import find_entry
 if TYPE_CHECKING:
     from headwise.inspecting.findings import Finding
     from headwise.models.describe import ModelDescription
+    from headwise.planning.counting_plan import CountingPlan
     from headwise.planning.plan import Plan
     from headwise.tasks.run_start import RunSummary
     from headwise.tasks.translation.evaluation import MeasuredScores
@@ -180,7 +181,7 @@ def print_description(description: "ModelDescription") -> None:
         print_table(headings, rows, title=title)
 
 
-def print_plan(plan: "Plan") -> None:
+def print_plan(plan: "Plan | CountingPlan") -> None:
     for title, headings, rows in plan.tables():
         print_table(headings, rows, title=title)
     for line in plan.remarks():

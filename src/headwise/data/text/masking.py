@@ -42,6 +42,12 @@ class MaskedBatch:
     targets: Tensor
 
 
+def count_places(settings: MaskingSettings, rows: int, row_tokens: int) -> int:
+    """Space for chosen tokens in a batch: more than are expected, so that shapes are static."""
+    room = int(rows * row_tokens * settings.rate * SPARE) + 8
+    return max(room, row_tokens) if settings.whole_words else room  # no word is longer than a row
+
+
 def mask_rows(
     batch: RowBatch,
     settings: MaskingSettings,
@@ -54,10 +60,9 @@ def mask_rows(
     """
     tokens = batch.tokens.numpy().ravel().copy()
     is_word = tokens >= FIRST_WORD
-    room = int(len(tokens) * settings.rate * SPARE) + 8
+    room = count_places(settings, *batch.tokens.shape)
     if settings.whole_words:
         group = bounds.number_words(tokens, is_word)
-        room = max(room, batch.tokens.shape[1])  # no word is longer than a row
     else:
         group = np.arange(len(tokens))
     places = np.flatnonzero(_ask(group, is_word, settings.rate, room, generator=generator))

@@ -30,6 +30,8 @@ from headwise.text.word_affixes import affix_ids
 from headwise.text.word_characters import BEGIN_WORD, letters_of, spell_words
 from headwise.text.word_tokenizer import WordTokenizer
 
+Spelling = Literal["affixes", "runs"]
+
 
 @dataclass(frozen=True)
 class LabelForm:
@@ -40,7 +42,7 @@ class LabelForm:
     shape: Shape
     row_tokens: int
     letters: int
-    spelling: Literal["affixes", "runs"] = "affixes"
+    spelling: Spelling = "affixes"
     spelled: bool = False
     """Each word with its letters, for encoders that read those (ELMo)."""
 
@@ -104,15 +106,11 @@ class LabelForm:
         )
 
     def _features(self, word: str) -> tuple[int, ...]:
-        return (
-            run_ids(word, self.letters)
-            if self.spelling == "runs"
-            else affix_ids(word, self.letters)
-        )
+        return _find_features(word, self.letters, self.spelling)
 
     @property
     def _num_features(self) -> int:
-        return len(self._features("a"))
+        return count_features(self.letters, self.spelling)
 
     def _encode_words(
         self, words: Sequence[tuple[str, ...]], targets: list[list[int]] | None
@@ -139,6 +137,15 @@ class LabelForm:
             start, end = end, end + len(sentence)
             cuts += [*range(start + self.row_tokens, end, self.row_tokens), end]
         return LabelledTokens(tokens, wanted, np.array(cuts), letters)
+
+
+def count_features(num_rows: int, spelling: Spelling) -> int:
+    """Letter features of a word, the same number for every word."""
+    return len(_find_features("a", num_rows, spelling))
+
+
+def _find_features(word: str, num_rows: int, spelling: Spelling) -> tuple[int, ...]:
+    return run_ids(word, num_rows) if spelling == "runs" else affix_ids(word, num_rows)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,17 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from headwise.data.labels.labelled_rows import RowBatch, rows_in_order
 from headwise.models.labeller import LabelModel
-from headwise.tasks.labels.data import PreparedLabels
+from headwise.models.sentence_encoder import ElmoSettings
+from headwise.tasks.labels.bundle import new_labeller
+from headwise.tasks.labels.data import PreparedLabels, count_features
 from headwise.tasks.labels.labeller import logits_of, score_examples
+from headwise.tasks.labels.recipe import LabelRecipe
+from headwise.tasks.planned_step import PlannedStep
+from headwise.text.word_characters import NUM_LETTERS
 from headwise.training.losses import LossSums
 from headwise.training.session import Evaluate
 
@@ -42,6 +48,30 @@ class LabelLoss:
         return LossSums(
             -(1 - smoothing) * certain - smoothing * even, -certain.detach(), counted.sum()
         )
+
+
+def plan_step(recipe: LabelRecipe, *, size: int, num_classes: int) -> PlannedStep:
+    """The training step of a recipe as shapes, for so many tokens and classes."""
+    row, model = recipe.data.row_tokens, recipe.model
+    num_features = NUM_LETTERS if isinstance(model, ElmoSettings) else 0
+    if model.letters:
+        num_features = count_features(model.letters, model.spelling)
+
+    def build(rows: int) -> LabelModel:
+        return new_labeller(recipe, size=size, num_classes=num_classes, generator=None)
+
+    def trainable(module: nn.Module, chunk_size: int) -> LabelLoss:
+        assert isinstance(module, LabelModel)
+        return LabelLoss(module, recipe.training.objective.label_smoothing)
+
+    def batch(rows: int) -> RowBatch:
+        ones = torch.ones(rows, row, dtype=torch.int64)
+        letters = torch.ones(rows, row, num_features, dtype=torch.int64) if num_features else None
+        return RowBatch(ones, ones, ones, ones, letters)
+
+    return PlannedStep(
+        recipe.training_as_run, build, trainable, batch, row=row, num_logits=num_classes
+    )
 
 
 def validation(task: LabelLoss, prepared: PreparedLabels) -> Evaluate | None:

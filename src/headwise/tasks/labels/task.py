@@ -17,23 +17,25 @@ from headwise.data.labels.labelled_files import Labelled
 from headwise.data.labels.labelled_rows import LabelledRows
 from headwise.data.splits import Part
 from headwise.language import say
-from headwise.models.labeller import LabelModel, build_labeller
+from headwise.models.labeller import LabelModel
 from headwise.randomness import torch_generator
+from headwise.storage import read_json
+from headwise.tasks.bundle import save_tokenizer
 from headwise.tasks.events import Events
-from headwise.tasks.labels.bundle import LABELS, load_label_bundle, new_labeller
+from headwise.tasks.labels.bundle import LABELS, new_labeller
 from headwise.tasks.labels.data import PreparedLabels, prepare_labels
 from headwise.tasks.labels.labeller import Labeller
 from headwise.tasks.labels.measured_part import FOLDER, label_part
-from headwise.tasks.labels.objective import LabelLoss, validation
+from headwise.tasks.labels.objective import LabelLoss, plan_step, validation
 from headwise.tasks.labels.recipe import LabelRecipe
+from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.pretraining.encoder_start import Start, find_start
 from headwise.tasks.pretraining.vector_start import VectorStart
-from headwise.tasks.task import Learner, Task, rows_of_batch
+from headwise.tasks.task import Learner, TrainedTask, rows_of_batch
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.text.choices import TokenizerPair
 
-SMALL_VOCABULARY = 8
-"""Of `outline`, which only has to have the right parts."""
+ASSUMED_TAGS = 17
+"""Classes of a tagger that a plan assumes: the universal parts of speech."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class LabelData:
     start: Start | VectorStart | None
 
 
-class LabelTask(Task[LabelRecipe, LabelData]):
+class LabelTask(TrainedTask[LabelRecipe, LabelData]):
     """Learn a label for each text, or a tag for each word."""
 
     def prepare(self, recipe: LabelRecipe, directory: Path, watcher: Events) -> LabelData:
@@ -72,14 +74,13 @@ class LabelTask(Task[LabelRecipe, LabelData]):
             prepared.start.put_into(model.encoder)
         return model
 
-    def outline(self, recipe: LabelRecipe) -> LabelModel:
-        return build_labeller(
-            recipe.model,
-            vocabulary_size=SMALL_VOCABULARY,
-            num_classes=2,
-            pooling="none",
-            generator=None,
-        )
+    def planned_step(self, recipe: LabelRecipe, bundle: Path | None = None) -> PlannedStep:
+        """Which classes there are only the data says: two, or the usual tags, are assumed."""
+        num_classes = 2 if recipe.shape == "one" else ASSUMED_TAGS
+        if bundle is not None:
+            num_classes = len(read_json(bundle / LABELS))
+        size = find_vocabularies(recipe.text.size, bundle).target
+        return plan_step(recipe, size=size, num_classes=num_classes)
 
     def learner(
         self,
@@ -146,9 +147,7 @@ class LabelTask(Task[LabelRecipe, LabelData]):
 
     def save_parts(self, recipe: LabelRecipe, prepared: LabelData, directory: Path) -> None:
         form = prepared.examples.form
-        (directory / "tokenizer").mkdir()
-        tokenizers = TokenizerPair(form.tokenizer, form.tokenizer, shared=True)
-        tokenizers.save(directory / "tokenizer")
+        save_tokenizer(form.tokenizer, directory)
         text = json.dumps(list(form.labels), ensure_ascii=False)
         (directory / LABELS).write_text(text, encoding="utf-8")
 
@@ -168,10 +167,6 @@ print(labeller(["…"])[0].label)
 
     def load(self, directory: Path) -> Labeller:
         return Labeller.load(directory)
-
-    def summarize(self, directory: Path) -> str:
-        recipe = load_label_bundle(directory).recipe
-        return f"{recipe.task}, {recipe.data.language}"
 
 
 def _batches(recipe: LabelRecipe, prepared: LabelData, rows: int, share: Share) -> LabelledRows:

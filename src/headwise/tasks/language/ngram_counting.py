@@ -19,6 +19,8 @@ from headwise.weights import Weights
 
 CHECKED_TOKENS = 300_000
 """Tokens of a text that are counted for `--check`."""
+NGRAM_BYTES = 16
+"""Of an n-gram in the tables: its key (8), its probability and its weight (4 each)."""
 COUNTING_COPIES = 3
 """Memory while tables are counted and sorted, in multiples of what is stored in the end."""
 
@@ -59,7 +61,17 @@ def predict_cost(settings: NgramSettings, text: TokenizedText) -> TrainingCost:
     stored = sum(array.nbytes for array in model.tables.as_arrays().values())
     seconds = share * (time.perf_counter() - began)
     memory = round(COUNTING_COPIES * share * stored)
-    return TrainingCost(round(share * model.num_parameters), seconds, memory)
+    return TrainingCost(
+        round(share * model.num_parameters), seconds, memory, stored=round(share * stored)
+    )
+
+
+def bound_memory(settings: NgramSettings, text: TokenizedText) -> int:
+    """Bytes of the tables if no n-gram of any order occurred twice: a key, a probability and a
+    weight each.
+    """
+    num_ngrams = settings.order * (len(text.lines.tokens) + text.num_lines)
+    return COUNTING_COPIES * NGRAM_BYTES * (num_ngrams + text.tokenizer.size)
 
 
 def tables_of(model: NgramModel) -> Weights:

@@ -9,6 +9,7 @@ Tested by learning a small grammar to its entropy, and by resuming bit for bit.
 
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 
 from headwise.data.batching import ALL_ROWS, Share
@@ -25,14 +26,17 @@ from headwise.data.text.text_batches import (
     fingerprint,
     join_lines,
 )
-from headwise.models.choices import LanguageNetwork
+from headwise.models.choices import LanguageNetwork, NeuralSettings, build_language_model
 from headwise.models.recurrent.language_model import (
     Carrying,
     RecurrentLanguageModel,
     RecurrentPenalty,
     RecurrentSettings,
 )
+from headwise.tasks.contentless_modules import SENTENCE
 from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
+from headwise.tasks.planned_step import PlannedStep, Vocabularies
+from headwise.tasks.recurrent_training import train_word_by_word
 from headwise.text.tokenizer import PAD
 from headwise.training.losses import LossSums, cross_entropy
 from headwise.training.prefetching import Batches
@@ -46,6 +50,8 @@ class LanguageLoss:
     network: LanguageNetwork
     label_smoothing: float
     penalty: RecurrentPenalty | None = None
+    chunk_size: int | None = None
+    """Tokens whose logits are made at a time; None: as many as suit the device."""
 
     def loss(self, batch: PackedBatch | TextBatch) -> LossSums:
         if isinstance(batch, PackedBatch):
@@ -69,6 +75,7 @@ class LanguageLoss:
             targets=targets.flatten(),
             bias=output.bias,
             smoothing=self.label_smoothing,
+            chunk_size=self.chunk_size,
         )
         if self.penalty is None:
             return sums
@@ -78,15 +85,60 @@ class LanguageLoss:
 
 
 def make_loss(
-    recipe: LanguageRecipe, network: LanguageNetwork, *, rows: int | None
+    recipe: LanguageRecipe,
+    network: LanguageNetwork,
+    *,
+    rows: int | None,
 ) -> LanguageLoss:
     """The loss of a recipe; `rows` of a batch carry their state to the next one, None if none do."""
     module: nn.Module = network
     if rows is not None and isinstance(network, RecurrentLanguageModel):
         module = Carrying(network, rows)
+    return _loss_of(recipe, module, network, None)
+
+
+def _loss_of(
+    recipe: LanguageRecipe, module: nn.Module, network: LanguageNetwork, chunk_size: int | None
+) -> LanguageLoss:
     penalty = recipe.model.penalty if isinstance(recipe.model, RecurrentSettings) else None
     penalty = None if penalty == RecurrentPenalty() else penalty
-    return LanguageLoss(module, network, recipe.training.objective.label_smoothing, penalty)
+    smoothing = recipe.training.objective.label_smoothing
+    return LanguageLoss(module, network, smoothing, penalty, chunk_size)
+
+
+def plan_step(recipe: LanguageRecipe, sizes: Vocabularies) -> PlannedStep:
+    """The training step of a recipe as shapes: windows of a stream, packed rows, or one line a row
+    for a recurrent model.
+    """
+    settings, reading = recipe.model, recipe.reading
+    assert isinstance(settings, NeuralSettings), "n-grams have no training step"
+    is_recurrent, is_stream = settings.kind == "recurrent", isinstance(reading, StreamReading)
+    is_packed = not is_recurrent and not is_stream
+    if isinstance(reading, StreamReading):
+        row = reading.length
+    else:
+        row = min(SENTENCE, reading.row_tokens) if is_recurrent else reading.row_tokens
+
+    def build(rows: int) -> nn.Module:
+        network = build_language_model(settings, size=sizes.target, generator=None)
+        if is_stream and isinstance(network, RecurrentLanguageModel):
+            return Carrying(network, rows)
+        return network
+
+    def trainable(module: nn.Module, chunk_size: int) -> LanguageLoss:
+        network = module.model if isinstance(module, Carrying) else module
+        assert isinstance(network, LanguageNetwork)
+        return _loss_of(recipe, module, network, chunk_size)
+
+    def batch(rows: int) -> PackedBatch | TextBatch:
+        ones = torch.ones(rows, row, dtype=torch.int64)
+        if is_packed:
+            return PackedBatch(ones, ones, ones, ones, ones, ones, ones)
+        return TextBatch(ones, ones, torch.zeros(rows, dtype=torch.bool))
+
+    # A recurrent layer is one call of torch's, and padded batches have no fixed shape.
+    training = train_word_by_word(recipe.training) if is_recurrent else recipe.training
+    return PlannedStep(training, build, trainable, batch, row=row, num_logits=sizes.target)
 
 
 def carried_rows(batches: Batches, share: Share) -> int | None:

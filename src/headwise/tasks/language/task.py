@@ -20,14 +20,19 @@ from headwise.data.shards import Ragged, as_ragged
 from headwise.data.text.text_batches import join_lines
 from headwise.language import say
 from headwise.models.choices import LanguageNetwork, NeuralSettings, build_language_model
-from headwise.models.ngram import NgramSettings
-from headwise.models.recurrent.language_model import Carrying, RecurrentLanguageModel
+from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.randomness import torch_generator
+from headwise.tasks.bundle import save_tokenizer
 from headwise.tasks.events import Events
 from headwise.tasks.language.bundle import as_token_model, load_language_bundle
 from headwise.tasks.language.language_model import LanguageModel
-from headwise.tasks.language.ngram_counting import count_model, predict_cost, tables_of
-from headwise.tasks.language.objective import carried_rows, make_batches, make_loss
+from headwise.tasks.language.ngram_counting import (
+    bound_memory,
+    count_model,
+    predict_cost,
+    tables_of,
+)
+from headwise.tasks.language.objective import carried_rows, make_batches, make_loss, plan_step
 from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.language.text import (
     TokenizedText,
@@ -36,21 +41,22 @@ from headwise.tasks.language.text import (
     read_part,
     tokenize,
 )
+from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.recurrent_training import train_word_by_word
-from headwise.tasks.task import Counted, Learner, Task
+from headwise.tasks.task import Counted, CountedPart, CountedTask, Learner, Task, TrainedTask
 from headwise.tasks.training_cost import TrainingCost, Trial, first_batch
-from headwise.text.choices import TokenizerPair
 from headwise.training.session import Evaluate
 
-SMALL_VOCABULARY = 8
-"""Of `outline`, which only has to have the right parts."""
 VALIDATION_ROWS = 16
 CHECKED_BATCHES = 8
 """Batches of text from which `--check` takes its own."""
 
 
 class LanguageTask(Task[LanguageRecipe, TokenizedText]):
-    """Learn which token comes next."""
+    """Learn which token comes next; `for_recipe` chooses how."""
+
+    def for_recipe(self, recipe: LanguageRecipe) -> Task[LanguageRecipe, TokenizedText]:
+        return NgramTask() if isinstance(recipe.model, NgramSettings) else NeuralLanguageTask()
 
     def prepare(self, recipe: LanguageRecipe, directory: Path, watcher: Events) -> TokenizedText:
         check_measured(recipe)
@@ -62,66 +68,6 @@ class LanguageTask(Task[LanguageRecipe, TokenizedText]):
             "tokens": len(prepared.lines.tokens) + prepared.num_lines,
             "vocabulary": prepared.tokenizer.size,
         }
-
-    def learns_by_counting(self, recipe: LanguageRecipe) -> bool:
-        return isinstance(recipe.model, NgramSettings)
-
-    def count(self, recipe: LanguageRecipe, prepared: TokenizedText, watcher: Events) -> Counted:
-        assert isinstance(recipe.model, NgramSettings)
-        model, results = count_model(recipe.model, prepared, watcher)
-        return Counted(tables_of(model), results, model)
-
-    def count_cost(self, recipe: LanguageRecipe, prepared: TokenizedText) -> TrainingCost:
-        assert isinstance(recipe.model, NgramSettings)
-        return predict_cost(recipe.model, prepared)
-
-    def build(self, recipe: LanguageRecipe, prepared: TokenizedText) -> LanguageNetwork:
-        assert isinstance(recipe.model, NeuralSettings)
-        generator = torch_generator(recipe.training.seed, "weights")
-        return build_language_model(recipe.model, size=prepared.tokenizer.size, generator=generator)
-
-    def outline(self, recipe: LanguageRecipe) -> nn.Module:
-        assert isinstance(recipe.model, NeuralSettings)
-        network = build_language_model(recipe.model, size=SMALL_VOCABULARY, generator=None)
-        is_carried = isinstance(recipe.reading, StreamReading)
-        if isinstance(network, RecurrentLanguageModel) and is_carried:
-            return Carrying(network, 1)
-        return network
-
-    def learner(
-        self,
-        recipe: LanguageRecipe,
-        prepared: TokenizedText,
-        module: nn.Module,
-        *,
-        share: Share,
-        directory: Path,
-    ) -> Learner:
-        assert isinstance(module, LanguageNetwork)
-        batches = make_batches(recipe, prepared.lines, share)
-        loss = make_loss(recipe, module, rows=carried_rows(batches, share))
-        training = recipe.training
-        if recipe.model.kind == "recurrent":
-            # A recurrent layer is one call of torch's, and padded batches have no fixed shape.
-            training = train_word_by_word(training)
-        return Learner(loss, batches, training, _validation(recipe, prepared, module))
-
-    def trial(self, recipe: LanguageRecipe, prepared: TokenizedText, module: nn.Module) -> Trial:
-        """States are not carried here, which changes neither time nor memory."""
-        assert isinstance(module, LanguageNetwork)
-        training, reading = recipe.training, recipe.reading
-        lines = _beginning(prepared.lines, CHECKED_BATCHES * training.batch_tokens)
-        row = reading.length if isinstance(reading, StreamReading) else reading.row_tokens
-        # Padded sentences have no rows of one length: there a whole batch is taken.
-        is_padded = isinstance(reading, SentenceReading) and recipe.model.kind == "recurrent"
-        rows = 1 if is_padded else max(1, round(training.batch_tokens / row))
-
-        def batch_of(count: int) -> Any:
-            size = training.batch_tokens * count // rows if is_padded else row * count
-            smaller = training.model_copy(update={"batch_tokens": size})
-            return first_batch(make_batches(recipe.model_copy(update={"training": smaller}), lines))
-
-        return Trial(make_loss(recipe, module, rows=None), rows, batch_of)
 
     def describe_start(
         self, recipe: LanguageRecipe, prepared: TokenizedText, module: nn.Module | None
@@ -158,9 +104,7 @@ class LanguageTask(Task[LanguageRecipe, TokenizedText]):
         return measure(LanguageModel(prepared.tokenizer, model), recipe, watcher)
 
     def save_parts(self, recipe: LanguageRecipe, prepared: TokenizedText, directory: Path) -> None:
-        (directory / "tokenizer").mkdir()
-        tokenizer = prepared.tokenizer
-        TokenizerPair(tokenizer, tokenizer, shared=True).save(directory / "tokenizer")
+        save_tokenizer(prepared.tokenizer, directory)
 
     def title(self, recipe: LanguageRecipe) -> str:
         return f"Language model, {recipe.data.language}"
@@ -175,9 +119,82 @@ print(model.score(["…"])[0].perplexity, model.predict("…"))
     def load(self, directory: Path) -> LanguageModel:
         return LanguageModel.load(directory)
 
-    def summarize(self, directory: Path) -> str:
-        recipe = load_language_bundle(directory).recipe
-        return f"{recipe.task}, {recipe.data.language}"
+
+class NgramTask(LanguageTask, CountedTask[LanguageRecipe, TokenizedText]):
+    """Count n-grams."""
+
+    def count(self, recipe: LanguageRecipe, prepared: TokenizedText, watcher: Events) -> Counted:
+        assert isinstance(recipe.model, NgramSettings)
+        model, results = count_model(recipe.model, prepared, watcher)
+        return Counted(tables_of(model), results, model)
+
+    def count_cost(self, recipe: LanguageRecipe, prepared: TokenizedText) -> TrainingCost:
+        assert isinstance(recipe.model, NgramSettings)
+        return predict_cost(recipe.model, prepared)
+
+    def bound_memory(self, recipe: LanguageRecipe, prepared: TokenizedText) -> int:
+        assert isinstance(recipe.model, NgramSettings)
+        return bound_memory(recipe.model, prepared)
+
+    def describe_parts(self, directory: Path) -> tuple[CountedPart, ...]:
+        """The table of each order."""
+        model = load_language_bundle(directory).model
+        assert isinstance(model, NgramModel)
+        return tuple(
+            CountedPart(
+                (f"{order}-grams: {len(level.keys):,}", f"{order} 元：{len(level.keys):,}"),
+                len(level.probabilities) + len(level.weights),
+                level.keys.nbytes + level.probabilities.nbytes + level.weights.nbytes,
+            )
+            for order, level in enumerate(model.tables.levels, start=1)
+        )
+
+
+class NeuralLanguageTask(LanguageTask, TrainedTask[LanguageRecipe, TokenizedText]):
+    """Train a network to predict the next token."""
+
+    def build(self, recipe: LanguageRecipe, prepared: TokenizedText) -> LanguageNetwork:
+        assert isinstance(recipe.model, NeuralSettings)
+        generator = torch_generator(recipe.training.seed, "weights")
+        return build_language_model(recipe.model, size=prepared.tokenizer.size, generator=generator)
+
+    def learner(
+        self,
+        recipe: LanguageRecipe,
+        prepared: TokenizedText,
+        module: nn.Module,
+        *,
+        share: Share,
+        directory: Path,
+    ) -> Learner:
+        assert isinstance(module, LanguageNetwork)
+        batches = make_batches(recipe, prepared.lines, share)
+        loss = make_loss(recipe, module, rows=carried_rows(batches, share))
+        training = recipe.training
+        if recipe.model.kind == "recurrent":
+            # A recurrent layer is one call of torch's, and padded batches have no fixed shape.
+            training = train_word_by_word(training)
+        return Learner(loss, batches, training, _validation(recipe, prepared, module))
+
+    def trial(self, recipe: LanguageRecipe, prepared: TokenizedText, module: nn.Module) -> Trial:
+        """States are not carried here, which changes neither time nor memory."""
+        assert isinstance(module, LanguageNetwork)
+        training, reading = recipe.training, recipe.reading
+        lines = _beginning(prepared.lines, CHECKED_BATCHES * training.batch_tokens)
+        row = reading.length if isinstance(reading, StreamReading) else reading.row_tokens
+        # Padded sentences have no rows of one length: there a whole batch is taken.
+        is_padded = isinstance(reading, SentenceReading) and recipe.model.kind == "recurrent"
+        rows = 1 if is_padded else max(1, round(training.batch_tokens / row))
+
+        def batch_of(count: int) -> Any:
+            size = training.batch_tokens * count // rows if is_padded else row * count
+            smaller = training.model_copy(update={"batch_tokens": size})
+            return first_batch(make_batches(recipe.model_copy(update={"training": smaller}), lines))
+
+        return Trial(make_loss(recipe, module, rows=None), rows, batch_of)
+
+    def planned_step(self, recipe: LanguageRecipe, bundle: Path | None = None) -> PlannedStep:
+        return plan_step(recipe, find_vocabularies(recipe.text.size, bundle))
 
 
 def _beginning(lines: Ragged, num_tokens: int) -> Ragged:

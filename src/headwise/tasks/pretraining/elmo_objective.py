@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from headwise.data.shards import Ragged, as_ragged
 from headwise.data.splits import Part
@@ -25,11 +25,14 @@ from headwise.data.text.text_batches import (
 )
 from headwise.errors import DataError
 from headwise.language import say
-from headwise.models.elmo import BidirectionalLanguageModel
+from headwise.models.elmo import BidirectionalLanguageModel, build_bidirectional
+from headwise.tasks.contentless_modules import SENTENCE
 from headwise.tasks.events import Events
+from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
 from headwise.tasks.pretraining.encoder_start import Start, find_start
 from headwise.tasks.pretraining.vector_start import VectorStart
+from headwise.tasks.recurrent_training import train_word_by_word
 from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, UNKNOWN
 from headwise.text.vocabulary import Vocabulary
 from headwise.text.word_characters import BEGIN_WORD, END_WORD, NUM_LETTERS, letters_of
@@ -37,6 +40,9 @@ from headwise.text.word_tokenizer import WordTokenizer, learn_words
 from headwise.training.losses import LossSums, cross_entropy
 from headwise.training.prefetching import map_tensors
 from headwise.training.session import Evaluate
+
+DIFFERENT = 0.5
+"""The share of different words in a batch that a plan assumes."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,67 @@ class ElmoLoss:
             bias=output.bias,
             smoothing=self.label_smoothing,
         )
+
+
+@dataclass(frozen=True)
+class FullLines:
+    """Lines of one length, for planning: how many different words a batch has is assumed, because
+    tokens without content cannot be asked.
+    """
+
+    letters: Tensor
+    """Of each different word."""
+    words: Tensor
+    """Lines from <s> to </s>, as rows of `letters`."""
+
+    @property
+    def lengths(self) -> Tensor:
+        return self.words.new_full((len(self.words),), self.words.shape[1])
+
+
+@dataclass(frozen=True)
+class FullLinesLoss:
+    """`ElmoLoss` on such lines."""
+
+    module: BidirectionalLanguageModel
+    label_smoothing: float
+    chunk_size: int
+
+    def loss(self, batch: FullLines) -> LossSums:
+        ahead, back = self.module(batch.letters, batch.words, batch.lengths)
+        targets, output = batch.words[:, 1:].flatten(), self.module.output
+        onward, backward = (
+            cross_entropy(
+                hidden.flatten(0, 1),
+                output.weight,
+                targets=targets,
+                bias=output.bias,
+                smoothing=self.label_smoothing,
+                chunk_size=self.chunk_size,
+            )
+            for hidden in (ahead[:, :-1], back[:, 1:])
+        )
+        return LossSums(*(one + other for one, other in zip(onward[:3], backward[:3], strict=True)))
+
+
+def plan_step(recipe: ElmoRecipe, sizes: Vocabularies) -> PlannedStep:
+    """The training step of a recipe as shapes: one line a row."""
+    row = min(SENTENCE, recipe.data.row_tokens)
+
+    def build(rows: int) -> BidirectionalLanguageModel:
+        return build_bidirectional(recipe.model, vocabulary_size=sizes.target, generator=None)
+
+    def trainable(module: nn.Module, chunk_size: int) -> FullLinesLoss:
+        assert isinstance(module, BidirectionalLanguageModel)
+        return FullLinesLoss(module, recipe.training.objective.label_smoothing, chunk_size)
+
+    def batch(rows: int) -> FullLines:
+        num_words = max(1, round(DIFFERENT * rows * row))
+        letters = torch.ones(num_words, NUM_LETTERS, dtype=torch.int64)
+        return FullLines(letters, torch.ones(rows, row + 1, dtype=torch.int64))
+
+    training = train_word_by_word(recipe.training)
+    return PlannedStep(training, build, trainable, batch, row=row, num_logits=sizes.target)
 
 
 def close_lines(batch: TextBatch) -> tuple[Tensor, Tensor]:

@@ -17,26 +17,25 @@ from headwise.language import say
 from headwise.models.elmo import BidirectionalLanguageModel, build_bidirectional
 from headwise.randomness import torch_generator
 from headwise.tasks.events import Events
+from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.pretraining.contextual_vectors import WordReader, load_word_reader
 from headwise.tasks.pretraining.elmo_objective import (
     ElmoData,
     ElmoLoss,
+    plan_step,
     prepare_elmo,
     validation,
 )
 from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
+from headwise.tasks.pretraining.pretraining_task import PretrainingTask
 from headwise.tasks.recurrent_training import train_word_by_word
-from headwise.tasks.task import Learner, Task
+from headwise.tasks.task import Learner
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.text.choices import TokenizerPair
 from headwise.text.tokenizer import NUM_SPECIAL
-
-LABELS = "labels.json"
-SMALL_VOCABULARY = 8
-"""Of `outline`, which only has to have the right parts."""
+from headwise.training.session import Evaluate
 
 
-class ElmoTask(Task[ElmoRecipe, ElmoData]):
+class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
     """Learn the next word forwards and the previous word backwards."""
 
     def prepare(self, recipe: ElmoRecipe, directory: Path, watcher: Events) -> ElmoData:
@@ -60,8 +59,14 @@ class ElmoTask(Task[ElmoRecipe, ElmoData]):
             prepared.start.put_into(model.encoder)
         return model
 
-    def outline(self, recipe: ElmoRecipe) -> BidirectionalLanguageModel:
-        return build_bidirectional(recipe.model, vocabulary_size=SMALL_VOCABULARY, generator=None)
+    def planned_step(self, recipe: ElmoRecipe, bundle: Path | None = None) -> PlannedStep:
+        return plan_step(recipe, find_vocabularies(recipe.text.size, bundle))
+
+    def validation(
+        self, recipe: ElmoRecipe, prepared: ElmoData, module: nn.Module
+    ) -> Evaluate | None:
+        assert isinstance(module, BidirectionalLanguageModel)
+        return validation(recipe, prepared, module)
 
     def learner(
         self,
@@ -103,39 +108,11 @@ class ElmoTask(Task[ElmoRecipe, ElmoData]):
             f"其中 {vocabulary:,} 种供预测；参数 {parameters:,}；共 {steps:,} 步",
         )
 
-    def measure(
-        self,
-        recipe: ElmoRecipe,
-        prepared: ElmoData,
-        model: Any,
-        *,
-        watcher: Events,
-        directory: Path | None,
-    ) -> dict[str, Any]:
-        evaluate = validation(recipe, prepared, model)
-        if evaluate is None:
-            return {}
-        return {f"valid_{name}": round(value, 6) for name, value in evaluate(0).items()}
-
-    def save_parts(self, recipe: ElmoRecipe, prepared: ElmoData, directory: Path) -> None:
-        (directory / "tokenizer").mkdir()
-        tokenizer = prepared.tokenizer
-        TokenizerPair(tokenizer, tokenizer, shared=True).save(directory / "tokenizer")
-        # Kept for bundles of format 1, whose readers expect the file.
-        (directory / LABELS).write_text("[]", encoding="utf-8")
-
     def title(self, recipe: ElmoRecipe) -> str:
         return "ELMo: two language models, one for each direction"
 
-    def card_details(self, recipe: ElmoRecipe, prepared: ElmoData) -> str:
-        return f"Model: {recipe.model.kind}, width {recipe.model.dim}."
-
     def load(self, directory: Path) -> WordReader:
         return load_word_reader(directory)
-
-    def summarize(self, directory: Path) -> str:
-        self.load(directory)
-        return "bidirectional_language"
 
 
 def _batches(recipe: ElmoRecipe, prepared: ElmoData, share: Share) -> SharedBatches:

@@ -16,19 +16,29 @@ from itertools import chain
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from headwise.data.batching import Share
-from headwise.data.labels.labelled_rows import LabelledRows, LabelledTokens, rows_in_order
+from headwise.data.labels.labelled_rows import (
+    LabelledRows,
+    LabelledTokens,
+    RowBatch,
+    rows_in_order,
+)
 from headwise.data.splits import Part
 from headwise.data.text.choices import MaskingSettings, read_texts
-from headwise.data.text.masking import FIRST_WORD, MaskedBatch, mask_rows
+from headwise.data.text.masking import FIRST_WORD, MaskedBatch, count_places, mask_rows
 from headwise.data.text.next_sentence import PairRows, draw_pairs, join_pairs
 from headwise.errors import DataError
 from headwise.language import say
-from headwise.models.masked_language_model import Guesses, MaskedLanguageModel
+from headwise.models.masked_language_model import (
+    Guesses,
+    MaskedLanguageModel,
+    build_masked_language_model,
+)
 from headwise.randomness import numpy_generator
 from headwise.tasks.events import Events
+from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.pretraining.encoder_start import Start, find_start
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.tasks.pretraining.vector_start import VectorStart
@@ -48,6 +58,8 @@ class MaskedLoss:
 
     module: MaskedLanguageModel
     label_smoothing: float
+    chunk_size: int | None = None
+    """Tokens whose logits are made at a time; None: as many as suit the device."""
 
     def loss(self, batch: MaskedBatch) -> LossSums:
         guesses = self.guess(batch)
@@ -73,7 +85,37 @@ class MaskedLoss:
             bias=self.module.head.bias,
             smoothing=self.label_smoothing,
             count_correct=not self.module.training,
+            chunk_size=self.chunk_size,
         )
+
+
+def plan_step(recipe: MaskedRecipe, sizes: Vocabularies) -> PlannedStep:
+    """The training step of a recipe as shapes."""
+    row, has_pairs = recipe.data.row_tokens, recipe.second_task == "next_sentence"
+
+    def build(rows: int) -> MaskedLanguageModel:
+        return build_masked_language_model(
+            recipe.model, vocabulary_size=sizes.target, has_pairs=has_pairs, generator=None
+        )
+
+    def trainable(module: nn.Module, chunk_size: int) -> MaskedLoss:
+        assert isinstance(module, MaskedLanguageModel)
+        return MaskedLoss(module, recipe.training.objective.label_smoothing, chunk_size)
+
+    def batch(rows: int) -> MaskedBatch:
+        ones = torch.ones(rows, row, dtype=torch.int64)
+        places = torch.ones(count_places(recipe.masking, rows, row), dtype=torch.int64)
+        return MaskedBatch(RowBatch(ones, ones, ones, ones), places, places)
+
+    return PlannedStep(
+        recipe.training,
+        build,
+        trainable,
+        batch,
+        row=row,
+        num_logits=sizes.target,
+        predicted=count_places(recipe.masking, 1, row) / row,
+    )
 
 
 def following_loss(logits: Tensor, targets: Tensor) -> Tensor:

@@ -15,25 +15,24 @@ from headwise.language import say
 from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
 from headwise.randomness import torch_generator
 from headwise.tasks.events import Events
+from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.pretraining.gap_filling import GapFiller
 from headwise.tasks.pretraining.masked_objective import (
     MaskedData,
     MaskedLoss,
     make_batches,
+    plan_step,
     prepare_masked,
     validation,
 )
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
-from headwise.tasks.task import Learner, Task, rows_of_batch
+from headwise.tasks.pretraining.pretraining_task import PretrainingTask
+from headwise.tasks.task import Learner, rows_of_batch
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.text.choices import TokenizerPair
-
-LABELS = "labels.json"
-SMALL_VOCABULARY = 8
-"""Of `outline`, which only has to have the right parts."""
+from headwise.training.session import Evaluate
 
 
-class MaskedTask(Task[MaskedRecipe, MaskedData]):
+class MaskedTask(PretrainingTask[MaskedRecipe, MaskedData]):
     """Learn to guess masked tokens from both sides."""
 
     def prepare(self, recipe: MaskedRecipe, directory: Path, watcher: Events) -> MaskedData:
@@ -58,13 +57,14 @@ class MaskedTask(Task[MaskedRecipe, MaskedData]):
             prepared.start.put_heads_into(model)
         return model
 
-    def outline(self, recipe: MaskedRecipe) -> MaskedLanguageModel:
-        return build_masked_language_model(
-            recipe.model,
-            vocabulary_size=SMALL_VOCABULARY,
-            has_pairs=recipe.second_task == "next_sentence",
-            generator=None,
-        )
+    def planned_step(self, recipe: MaskedRecipe, bundle: Path | None = None) -> PlannedStep:
+        return plan_step(recipe, find_vocabularies(recipe.text.size, bundle))
+
+    def validation(
+        self, recipe: MaskedRecipe, prepared: MaskedData, module: nn.Module
+    ) -> Evaluate | None:
+        assert isinstance(module, MaskedLanguageModel)
+        return validation(recipe, prepared, MaskedLoss(module, 0.0))
 
     def learner(
         self,
@@ -103,36 +103,8 @@ class MaskedTask(Task[MaskedRecipe, MaskedData]):
             f"词表 {vocabulary:,}；参数 {parameters:,}；共 {steps:,} 步",
         )
 
-    def measure(
-        self,
-        recipe: MaskedRecipe,
-        prepared: MaskedData,
-        model: Any,
-        *,
-        watcher: Events,
-        directory: Path | None,
-    ) -> dict[str, Any]:
-        evaluate = validation(recipe, prepared, MaskedLoss(model, 0.0))
-        if evaluate is None:
-            return {}
-        return {f"valid_{name}": round(value, 6) for name, value in evaluate(0).items()}
-
-    def save_parts(self, recipe: MaskedRecipe, prepared: MaskedData, directory: Path) -> None:
-        (directory / "tokenizer").mkdir()
-        tokenizer = prepared.tokenizer
-        TokenizerPair(tokenizer, tokenizer, shared=True).save(directory / "tokenizer")
-        # Kept for bundles of format 1, whose readers expect the file.
-        (directory / LABELS).write_text("[]", encoding="utf-8")
-
     def title(self, recipe: MaskedRecipe) -> str:
         return "Masked language model"
 
-    def card_details(self, recipe: MaskedRecipe, prepared: MaskedData) -> str:
-        return f"Model: {recipe.model.kind}, width {recipe.model.dim}."
-
     def load(self, directory: Path) -> GapFiller:
         return GapFiller.load(directory)
-
-    def summarize(self, directory: Path) -> str:
-        self.load(directory)
-        return "masked_language"

@@ -9,7 +9,7 @@ from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.translation_model import TranslationModel
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import open_bundle, write_bundle
+from headwise.tasks.bundle import open_bundle, save_tokenizers, write_bundle
 from headwise.tasks.model_card import model_card
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
@@ -65,12 +65,6 @@ def save_translator_bundle(
         card=translator_card(recipe, results),
         write_parts=lambda folder: save_tokenizers(tokenizers, folder),
     )
-
-
-def save_tokenizers(tokenizers: TokenizerPair, folder: Path) -> None:
-    """The part of a bundle that turns text into tokens and back."""
-    (folder / "tokenizer").mkdir()
-    tokenizers.save(folder / "tokenizer")
 
 
 def translator_card(recipe: TranslationRecipe, results: Mapping[str, Any]) -> str:

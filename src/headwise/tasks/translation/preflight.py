@@ -35,10 +35,11 @@ from headwise.planning.cost_prediction import MemoryParts
 from headwise.planning.hardware import GIB, GLIBC_HEAP
 from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
 from headwise.tasks.memory_check import TooLargeError
-from headwise.tasks.planned_step import Subject, choose_execution
+from headwise.tasks.planned_step import PlannedStep, choose_execution, find_vocabularies
 from headwise.tasks.planner import Planner
+from headwise.tasks.task import rows_of_batch
 from headwise.tasks.translation.length_limits import longest_source
-from headwise.tasks.translation.objective import RowShape
+from headwise.tasks.translation.objective import RowShape, plan_step
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
@@ -59,17 +60,17 @@ def check_memory(
     """Refuse what cannot fit, warn of what may not, before anything is made; says nothing where
     there is room.
     """
-    subject = Subject.of(recipe)
+    step = plan_step(recipe, find_vocabularies(recipe.text.size, None))
     device = choose_device(recipe.training.device)
     room = available_memory(device)
     # Processes of one machine share its memory, but each has a GPU of its own.
     sharing = int(os.environ.get("LOCAL_WORLD_SIZE", num_processes)) if device.type == "cpu" else 1
-    if room is None or sharing * bound_memory(subject) < room // 2:
+    if room is None or sharing * bound_memory(step) < room // 2:
         return
     execution, _ = choose_execution(
-        recipe, "cpu" if device.type == "cpu" else None, num_devices=num_processes
+        step.training, "cpu" if device.type == "cpu" else None, num_devices=num_processes
     )
-    planner = Planner(subject, execution, cuda=device.type == "cuda")
+    planner = Planner(step, execution, cuda=device.type == "cuda")
     memory = planner.memory(GLIBC_HEAP if device.type == "cpu" else 1.0)
     fixed, batch = (
         sharing * part
@@ -107,12 +108,12 @@ def parts_of_process(
     )
 
 
-def bound_memory(subject: Subject) -> int:
+def bound_memory(step: PlannedStep) -> int:
     """Certainly more than a step takes: every linear map and recurrent layer keeps its input and
     output, four times over, in fp32.
     """
     with torch.device("meta"):
-        module = subject.module()
+        module = step.build(step.num_rows)
     maps = [part for part in module.modules() if isinstance(part, nn.Linear | nn.RNNBase)]
     matrices = [
         weight
@@ -121,10 +122,8 @@ def bound_memory(subject: Subject) -> int:
         if "weight" in name
     ]
     widths = sum(sum(weight.shape) for weight in matrices)
-    tokens = subject.shape(subject.recipe.training.batch_tokens).rows * max(
-        subject.source_row, subject.target_row
-    )
-    lengthy = 1 + subject.target_row / 512  # attention that writes its table out grows with the row
+    tokens = step.num_rows * step.row
+    lengthy = 1 + step.row / 512  # attention that writes its table out grows with the row
     return int(24 * tokens * widths * lengthy) + 16 * sum(
         parameter.numel() for parameter in module.parameters()
     )
@@ -183,7 +182,7 @@ def check_share(recipe: TranslationRecipe, *, num_processes: int) -> None:
     """Every process needs a row of each update; target rows have the recipe's length, so this is
     known before data is prepared.
     """
-    rows = Subject.of(recipe).shape(recipe.training.batch_tokens).rows
+    rows = rows_of_batch(recipe.training.batch_tokens, recipe.data.row_tokens)
     Share(0, num_processes, recipe.training.accumulation).check(rows)
 
 

@@ -20,8 +20,10 @@ from headwise.language import say
 from headwise.models.choices import build_model
 from headwise.models.translation_model import TranslationModel
 from headwise.randomness import torch_generator
+from headwise.tasks.bundle import save_tokenizers
 from headwise.tasks.events import Events
-from headwise.tasks.task import Learner, Task
+from headwise.tasks.planned_step import PlannedStep, find_vocabularies
+from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
 from headwise.tasks.translation.bundle import (
     CARD_USE,
@@ -29,9 +31,8 @@ from headwise.tasks.translation.bundle import (
     card_details,
     card_title,
     load_translator_bundle,
-    save_tokenizers,
 )
-from headwise.tasks.translation.objective import PackedPairs, RowShape, TranslationLoss
+from headwise.tasks.translation.objective import PackedPairs, RowShape, TranslationLoss, plan_step
 from headwise.tasks.translation.preflight import (
     check_decoding,
     check_lengths,
@@ -47,11 +48,8 @@ from headwise.tasks.translation.validation import Validation
 from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.training.precision import choose_device, choose_dtype, name_of
 
-SMALL_VOCABULARY = 8
-"""Of `outline`, which only has to have the right parts."""
 
-
-class TranslationTask(Task[TranslationRecipe, PreparedData]):
+class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     """Learn to translate from pairs of sentences."""
 
     def check(self, recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
@@ -92,9 +90,8 @@ class TranslationTask(Task[TranslationRecipe, PreparedData]):
             generator=torch_generator(recipe.training.seed, "weights"),
         )
 
-    def outline(self, recipe: TranslationRecipe) -> TranslationModel:
-        size = SMALL_VOCABULARY
-        return build_model(recipe.model, source_size=size, target_size=size, generator=None)
+    def planned_step(self, recipe: TranslationRecipe, bundle: Path | None = None) -> PlannedStep:
+        return plan_step(recipe, find_vocabularies(recipe.text.size, bundle))
 
     def check_memory(
         self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module, *, anyway: bool

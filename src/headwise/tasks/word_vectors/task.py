@@ -20,7 +20,7 @@ from headwise.data.text.word_stream import WordStream
 from headwise.language import say
 from headwise.models.vector_space import VectorSpace
 from headwise.tasks.events import Events
-from headwise.tasks.task import Counted, Task
+from headwise.tasks.task import Counted, CountedPart, CountedTask
 from headwise.tasks.training_cost import TrainingCost
 from headwise.tasks.word_vectors.bundle import (
     CARD_USE,
@@ -37,7 +37,7 @@ MOST_LONE = 0.9
 """A text with a larger share of lines of one word is probably not cut into words."""
 
 
-class WordVectorTask(Task[WordVectorRecipe, WordStream]):
+class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
     """Learn a vector for each word from the words around it."""
 
     def prepare(self, recipe: WordVectorRecipe, directory: Path, watcher: Events) -> WordStream:
@@ -56,9 +56,6 @@ class WordVectorTask(Task[WordVectorRecipe, WordStream]):
 
     def sizes(self, recipe: WordVectorRecipe, prepared: WordStream) -> dict[str, Any]:
         return {"words": len(prepared.words), "text_words": len(prepared)}
-
-    def learns_by_counting(self, recipe: WordVectorRecipe) -> bool:
-        return True
 
     def count(self, recipe: WordVectorRecipe, prepared: WordStream, watcher: Events) -> Counted:
         last = WordProgress(0, 1, 0.0)
@@ -91,7 +88,22 @@ class WordVectorTask(Task[WordVectorRecipe, WordStream]):
         share = recipe.training.epochs * len(prepared) / max(1, len(part))
         seconds = share * (time.perf_counter() - began)
         parameters = 2 * len(prepared.words) * recipe.model.dim
-        return TrainingCost(parameters, seconds, 4 * (parameters + len(prepared)))
+        return TrainingCost(
+            parameters, seconds, self.bound_memory(recipe, prepared), stored=2 * parameters
+        )
+
+    def bound_memory(self, recipe: WordVectorRecipe, prepared: WordStream) -> int:
+        """The two tables and the text, four bytes a number."""
+        return 4 * (2 * len(prepared.words) * recipe.model.dim + len(prepared))
+
+    def describe_parts(self, directory: Path) -> tuple[CountedPart, ...]:
+        """The vectors; the second table of training is not kept."""
+        vectors = load_word_vectors(directory).space.vectors
+        name = (
+            f"vectors: {len(vectors):,} words of {vectors.shape[1]} dimensions",
+            f"词向量：{len(vectors):,} 个词，{vectors.shape[1]} 维",
+        )
+        return (CountedPart(name, vectors.size, vectors.nbytes),)
 
     def describe_start(
         self, recipe: WordVectorRecipe, prepared: WordStream, module: nn.Module | None

@@ -1,0 +1,61 @@
+"""What the pre-training tasks (masked language models, ELMo) have in common.
+
+Their models are measured by the validation of training, and their bundles hold a tokenizer and an
+empty list of classes, which readers of format 1 expect.
+"""
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from torch import nn
+
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.bundle import save_tokenizer
+from headwise.tasks.events import Events
+from headwise.tasks.task import TrainedTask
+from headwise.text.tokenizer import Tokenizer
+from headwise.training.session import Evaluate
+
+LABELS = "labels.json"
+
+
+class PretrainingData(Protocol):
+    """Prepared text of any of these tasks."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+
+RecipeType = TypeVar("RecipeType", bound=AnyRecipe)
+Data = TypeVar("Data", bound=PretrainingData)
+
+
+class PretrainingTask(TrainedTask[RecipeType, Data]):
+    """Learn an encoder from plain text, for other tasks to start from."""
+
+    @abstractmethod
+    def validation(self, recipe: RecipeType, prepared: Data, module: nn.Module) -> Evaluate | None:
+        """What a validation measures; None without validation data."""
+
+    def measure(
+        self,
+        recipe: RecipeType,
+        prepared: Data,
+        model: Any,
+        *,
+        watcher: Events,
+        directory: Path | None,
+    ) -> dict[str, Any]:
+        evaluate = self.validation(recipe, prepared, model)
+        if evaluate is None:
+            return {}
+        return {f"valid_{name}": round(value, 6) for name, value in evaluate(0).items()}
+
+    def save_parts(self, recipe: RecipeType, prepared: Data, directory: Path) -> None:
+        save_tokenizer(prepared.tokenizer, directory)
+        (directory / LABELS).write_text("[]", encoding="utf-8")
+
+    def card_details(self, recipe: RecipeType, prepared: Data) -> str:
+        model = recipe.model  # type: ignore[attr-defined]
+        return f"Model: {model.kind}, width {model.dim}."
