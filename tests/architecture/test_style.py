@@ -1,4 +1,5 @@
-"""The rules of the house that a machine can check: sizes, names, and what may never appear in the code."""
+"""The rules of the house that a machine can check: sizes, names, and what may never appear in the
+code."""
 
 import ast
 import re
@@ -23,7 +24,9 @@ MANY_PARAMETERS: dict[str, str] = {
 
 # Calls that are forbidden elsewhere, and why they are not here.
 ALLOWED_CALLS: dict[str, str] = {
-    "src/headwise/training/updates.py torch.manual_seed": "dropout takes no generator: the key of a batch must set the global one",
+    "src/headwise/training/updates.py torch.manual_seed": (
+        "dropout takes no generator: the key of a batch must set the global one"
+    ),
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -54,7 +57,8 @@ def _nodes(path: Path) -> list[ast.AST]:
 
 @cache
 def _functions() -> list[tuple[str, Function, bool]]:
-    """Every function, where it stands, and whether it is a method (its first parameter is the object itself)."""
+    """Every function, where it stands, and whether it is a method (its first parameter is the
+    object itself)."""
     found = []
     for path in SOURCES:
         for node in _nodes(path):
@@ -253,11 +257,13 @@ def test_the_exceptions_are_still_needed() -> None:
 
 # Where files, addresses, requests and arguments are judged.
 JUDGES = """
-    storage/* settings/* weights.py data/known/corpora.py data/known/download.py data/pairs/parallel_files.py data/text_lines.py text/sentencepiece_tokenizer.py text/sentencepiece_limits.py
-    text/tokenizer_pair.py
-    text/word_vector_files.py models/ngram/arpa.py tasks/bundle.py tasks/bundle_directory.py tasks/text_input.py tasks/named_files.py
-    tasks/recipe.py serving/http/request_guard.py serving/http/api_keys.py serving/http/connection.py serving/http/route_table.py serving/http/forms.py cli/options/paths.py
-    cli/options/path_checks.py
+    storage/* settings/* weights.py data/known/corpora.py data/known/download.py
+    data/pairs/parallel_files.py data/text_lines.py text/sentencepiece_tokenizer.py
+    text/sentencepiece_limits.py text/tokenizer_pair.py text/word_vector_files.py
+    models/ngram/arpa.py tasks/bundle.py tasks/bundle_directory.py tasks/text_input.py
+    tasks/named_files.py tasks/recipe.py serving/http/request_guard.py serving/http/api_keys.py
+    serving/http/connection.py serving/http/route_table.py serving/http/forms.py
+    cli/options/paths.py cli/options/path_checks.py
 """
 
 

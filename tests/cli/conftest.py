@@ -1,4 +1,5 @@
-"""Commands as a user gives them, run in this process; a finished tiny run; a folder of one's own to stand in."""
+"""Commands as a user gives them, run in this process; a finished tiny run; a folder of one's own to
+stand in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

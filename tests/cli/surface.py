@@ -1,7 +1,8 @@
-"""The surface of the command line as text: every command, option, metavar and help, in both languages.
+"""The surface of the command line as text: every command, option, metavar and help, in both
+languages.
 
-Written from the parsers themselves and not from the printed help, whose layout differs between Python versions.
-`python -m tests.cli.surface` writes it anew to surface.txt.
+Written from the parsers themselves and not from the printed help, whose layout differs between
+Python versions. `python -m tests.cli.surface` writes it anew to surface.txt.
 """
 
 import argparse
@@ -11,9 +12,11 @@ from headwise.cli.main import build_parser
 from headwise.language import use_language
 
 FILE = Path(__file__).with_name("surface.txt")
-HEADER = """# What users type and read. A change here is a change for them: look at the difference before you commit it.
-# Written by: PYTHONPATH=src:. .venv/bin/python -m tests.cli.surface
-"""
+HEADER = (
+    "# What users type and read. A change here is a change for them: look at the difference before "
+    "you commit it.\n"
+    "# Written by: PYTHONPATH=src:. .venv/bin/python -m tests.cli.surface\n"
+)
 
 
 def describe(parser: argparse.ArgumentParser) -> list[str]:

@@ -99,18 +99,27 @@ def test_files_are_read(headwise: Headwise) -> None:
     [
         (["--keys", "1"], "--values is missing; give --keys, --values and --queries"),
         (["--example", "waist", "--queries", "a few"], "--queries: 'a few' is not a number"),
-        (["--example", "waist", "--queries", "1,2;3,4"], "queries of 2 numbers and keys of 1 cannot be compared by score gaussian"),
+        (
+            ["--example", "waist", "--queries", "1,2;3,4"],
+            "queries of 2 numbers and keys of 1 cannot be compared by score gaussian",
+        ),
         (["--example", "waist", "--values", "1,2"], "3 keys and 2 values"),
         (["--example", "waist", "--parameter", "W"], "is not NAME=NUMBERS"),
         (["--example", "waist", "--parameter", "W=1"], "score gaussian has no parameter 'W'"),
         (["--example", "waist", "score.with=2"], "score.with"),
         (["--example", "waist", "--keys", "lost.csv"], "lost.csv: No such file"),
-        (["--example", "waist", "--plot", "a.pdf"], "'a.pdf' does not end in .png or .svg, which are the pictures that can be drawn"),
+        (
+            ["--example", "waist", "--plot", "a.pdf"],
+            "'a.pdf' does not end in .png or .svg, which are the pictures that can be drawn",
+        ),
         (["--example", "waist", "--plot", "a"], "name it for example a.png"),
-        (["--example", "waist", "--values", "40,nan,48"], "--values: 'nan' is not a number up to 1e+12"),
+        (
+            ["--example", "waist", "--values", "40,nan,48"],
+            "--values: 'nan' is not a number up to 1e+12",
+        ),
         (["--example", "waist", "--score", "dott"], "did you mean 'dot'?"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_get_one_sentence(headwise: Headwise, words: list[str], said: str) -> None:
     answer = headwise("attend", *words)
     assert answer.status == 2

@@ -1,4 +1,5 @@
-"""What bad input gets, end to end: exit status 2 or 3, what was given, required and to do, and nothing half-written."""
+"""What bad input gets, end to end: exit status 2 or 3, what was given, required and to do, and
+nothing half-written."""
 
 import gzip
 import shutil
@@ -19,9 +20,19 @@ def encode(lines: list[str], encoding: str = "utf-8", end: str = "\n") -> bytes:
 
 def train(headwise: Headwise, *overrides: str, language: str = "en") -> Answer:
     answer = headwise(
-        "--lang", language, "train", "pocket", "--run", "new/run", *OVERRIDES, "data.valid=null", "data.test=null",
-        "text={size: 300}", "training.steps=1", *overrides,
-    )  # fmt: skip
+        "--lang",
+        language,
+        "train",
+        "pocket",
+        "--run",
+        "new/run",
+        *OVERRIDES,
+        "data.valid=null",
+        "data.test=null",
+        "text={size: 300}",
+        "training.steps=1",
+        *overrides,
+    )
     if answer.status:
         assert not Path("new").exists(), "nothing half-written"
         assert answer.out == ""
@@ -36,16 +47,36 @@ def write_pair(source: bytes, target: bytes) -> None:
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
-        (encode(ENGLISH), encode(GERMAN[:41]), "t.en:42: has 60 lines, t.de has 41; both must have the same number"),
-        (encode(ENGLISH), encode([*GERMAN[:10], "", *GERMAN[10:]]), "t.en:11: has 60 lines, t.de has 61"),
+        (
+            encode(ENGLISH),
+            encode(GERMAN[:41]),
+            "t.en:42: has 60 lines, t.de has 41; both must have the same number",
+        ),
+        (
+            encode(ENGLISH),
+            encode([*GERMAN[:10], "", *GERMAN[10:]]),
+            "t.en:11: has 60 lines, t.de has 61",
+        ),
         (b"", b"", "t.en: is empty; a corpus needs at least one line"),
         (encode(ENGLISH), b"", "t.en:1: has 60 lines, t.de has 0"),
-        (encode(ENGLISH, "utf-16"), encode(GERMAN), "t.en:1: byte 0 (0xff) is not UTF-8; the file looks like UTF-16"),
-        (encode(ENGLISH), encode(["一只猫睡在垫子上"] * 60, "gb18030"), "t.de:1: byte 8 (0xd4) is not UTF-8; the file looks like GB18030"),
-        (encode(ENGLISH), encode(GERMAN, "latin-1"), "t.de:1: byte 23 (0xe4) is not UTF-8; the file looks like ISO-8859-1"),
+        (
+            encode(ENGLISH, "utf-16"),
+            encode(GERMAN),
+            "t.en:1: byte 0 (0xff) is not UTF-8; the file looks like UTF-16",
+        ),
+        (
+            encode(ENGLISH),
+            encode(["一只猫睡在垫子上"] * 60, "gb18030"),
+            "t.de:1: byte 8 (0xd4) is not UTF-8; the file looks like GB18030",
+        ),
+        (
+            encode(ENGLISH),
+            encode(GERMAN, "latin-1"),
+            "t.de:1: byte 23 (0xe4) is not UTF-8; the file looks like ISO-8859-1",
+        ),
         (encode(ENGLISH), encode(ENGLISH), "no pair of data.train is left after filtering"),
     ],
-)  # fmt: skip
+)
 def test_two_files_that_do_not_make_a_corpus(
     source: bytes, target: bytes, message: str, headwise: Headwise
 ) -> None:
@@ -89,16 +120,35 @@ def test_files_that_are_not_what_they_seem(headwise: Headwise) -> None:
         "junk.tsv.gz": "junk.tsv.gz:1: the compressed file is damaged or cut short",
         "cut.tsv.gz": "the compressed file is damaged or cut short",
         "dir": "dir.en: is a directory, a text file is needed",
-        "nowhere/t": f"data.train: nowhere/t.en: there is no t.en, t.en.gz or t.en.xz in {Path.cwd()}/nowhere (a relative path starts in "
-        "the working directory); check the path",
+        "nowhere/t": (
+            "data.train: nowhere/t.en: there is no t.en, t.en.gz or t.en.xz in "
+            f"{Path.cwd()}/nowhere (a relative path starts in the working directory); check the "
+            "path"
+        ),
         f"{Path.cwd()}/t": f"there is no t.en, t.en.gz or t.en.xz in {Path.cwd()}; check the path",
-        "dir.en": "dir.en: is one of the two files of a corpus; give what both names begin with: dir (read are dir.en and dir.de)",
-        "one.tsv.de.gz": "give what both names begin with: one.tsv (read are one.tsv.en and one.tsv.de)",
+        "dir.en": (
+            "dir.en: is one of the two files of a corpus; give what both names begin with: dir "
+            "(read are dir.en and dir.de)"
+        ),
+        "one.tsv.de.gz": (
+            "give what both names begin with: one.tsv (read are one.tsv.en and one.tsv.de)"
+        ),
         "text": "text: is one file, but a corpus named like this is two: text.en and text.de;",
-        "folder": "folder: is a directory; give what the names of the two files in it begin with, e.g. folder/train",
-        "/": "/: is a directory; give what the names of the two files in it begin with, e.g. /train for /train.en",
-        "'.'": ".: is a directory; give what the names of the two files in it begin with, e.g. train for train.",
-        "known:multi30k/raw/train": "bring it with `headwise data fetch multi30k`, or set HEADWISE_DATA",
+        "folder": (
+            "folder: is a directory; give what the names of the two files in it begin with, e.g. "
+            "folder/train"
+        ),
+        "/": (
+            "/: is a directory; give what the names of the two files in it begin with, e.g. "
+            "/train for /train.en"
+        ),
+        "'.'": (
+            ".: is a directory; give what the names of the two files in it begin with, e.g. "
+            "train for train."
+        ),
+        "known:multi30k/raw/train": (
+            "bring it with `headwise data fetch multi30k`, or set HEADWISE_DATA"
+        ),
     }.items():
         answer = train(headwise, f"data.train={corpus}")
         assert (answer.status, message in answer.err) == (3, True), answer.err
@@ -111,7 +161,8 @@ def test_every_missing_file_is_named_with_its_key_before_anything_is_prepared(
     answer = train(headwise, "data.train=t", "data.valid=v", "data.test=w.tsv")
     assert answer.status == 3
     assert answer.err.startswith(
-        "headwise: error: 2 of the recipe's corpora cannot be read:\n  - data.valid: v.en: there is no v.en"
+        "headwise: error: 2 of the recipe's corpora cannot be read:\n  - data.valid: v.en: "
+        "there is no v.en"
     )
     assert "\n  - data.test: w.tsv: there is no w.tsv" in answer.err
     assert answer.err.endswith("check the path, or leave it out with data.test=null\n")
@@ -127,9 +178,9 @@ def test_names_of_columns_are_noted_or_left_out(headwise: Headwise) -> None:
     noted = train(headwise, "data.train=p.tsv")
     assert "read 61 pairs" in noted.err
     assert (
-        "headwise: note: p.tsv:1: the line looks like names of columns, but is read as the first row; if it is not, write "
-        "data.train='{path: p.tsv, header: true}'" in noted.err
-    )
+        "headwise: note: p.tsv:1: the line looks like names of columns, but is read as the first "
+        "row; if it is not, write data.train='{path: p.tsv, header: true}'"
+    ) in noted.err
     shutil.rmtree("new")
     said = train(headwise, "data.train={path: p.tsv, header: true}")
     assert "read 60 pairs" in said.err
@@ -167,7 +218,10 @@ def test_names_of_columns_are_noted_or_left_out(headwise: Headwise) -> None:
         ),
         (
             "data.train=known:multi30/x",
-            "no known corpus is called 'multi30/x'; did you mean 'multi30k'? choose one of multi30k",
+            (
+                "no known corpus is called 'multi30/x'; did you mean 'multi30k'? choose one of "
+                "multi30k"
+            ),
         ),
         (
             "data.train=pocket:trian",
@@ -210,7 +264,10 @@ def test_all_problems_are_listed_at_once_in_both_languages(headwise: Headwise) -
         ),
         (
             b"a: !!python/object/apply:os.system ['touch hacked']\n",
-            "my.yaml:1: not readable as YAML: tags (tag:yaml.org,2002:python/object/apply:os.system) are not allowed",
+            (
+                "my.yaml:1: not readable as YAML: tags "
+                "(tag:yaml.org,2002:python/object/apply:os.system) are not allowed"
+            ),
         ),
         (b"", "my.yaml: is empty; a recipe starts with"),
         (b"task: translation\n", "data: is required, but not there"),
@@ -311,7 +368,8 @@ def test_a_damaged_recipe_in_a_run_is_damage(headwise: Headwise, tiny_run: Path)
 
 
 def test_no_permission(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests may run as root, for whom everything is permitted: the system's refusal is imitated."""
+    """The tests may run as root, for whom everything is permitted: the system's refusal is
+    imitated."""
     write_pair(encode(ENGLISH), encode(GERMAN))
     opened = Path.open
 

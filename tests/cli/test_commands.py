@@ -73,9 +73,9 @@ def test_a_batch_larger_than_the_corpus_is_noted(headwise: Headwise) -> None:
     answer = headwise("train", "--check", "pocket", *OVERRIDES, "training.batch_tokens=50000")
     assert answer.status == 0
     assert (
-        "an update takes 49,984 target tokens, but the whole corpus has 6,227: every pair stands in it about 8.0 times"
-        in answer.err
-    )
+        "an update takes 49,984 target tokens, but the whole corpus has 6,227: every pair "
+        "stands in it about 8.0 times"
+    ) in answer.err
     assert "lower training.batch_tokens" in answer.err
 
 
@@ -200,11 +200,12 @@ def test_data(headwise: Headwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_a_sentence_needs_neither_compiler_nor_algebra(tiny_run: Path) -> None:
-    """What torch's compiler drags in takes three times as long to load as torch; a sentence needs none of it."""
+    """What torch's compiler drags in takes three times as long to load as torch; a sentence needs
+    none of it."""
     code = (
-        "import sys; from headwise.cli.main import main; main(sys.argv[1:]);"
-        "print([name for name in ('torch._dynamo', 'torch._inductor', 'sympy', 'triton', 'transformers', 'sacrebleu', 'rich') "
-        "if name in sys.modules])"
+        "import sys; from headwise.cli.main import main; main(sys.argv[1:]);print([name for name "
+        "in ('torch._dynamo', 'torch._inductor', 'sympy', 'triton', 'transformers', 'sacrebleu', "
+        "'rich') if name in sys.modules])"
     )
     command = [sys.executable, "-c", code, "translate", "--model", str(tiny_run)]
     answer = subprocess.run(

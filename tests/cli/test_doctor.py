@@ -71,25 +71,42 @@ def change_manifest() -> None:
 CASES: dict[str, tuple[Callable[[], None], str, str]] = {
     "a damaged recipe": (
         edit("run/recipe.yaml", "seed: 1", "seed: 3"),
-        "✗ run/recipe.yaml: is not as it was written (its SHA-256 is another): a bit was flipped, or somebody edited it; "
-        f"give changes as key.path=value on the command line; to mend it: cp {NEWEST}/recipe.yaml run/recipe.yaml",
+        (
+            "✗ run/recipe.yaml: is not as it was written (its SHA-256 is another): a bit was "
+            "flipped, or somebody edited it; give changes as key.path=value on the command line; "
+            f"to mend it: cp {NEWEST}/recipe.yaml run/recipe.yaml"
+        ),
         "✗ run/recipe.yaml：与写入时不同（SHA-256 不符）",
     ),
     "no recipe": (
         remove("run/recipe.yaml"),
-        f"✗ run/recipe.yaml: is missing, resuming is not possible; to mend it: cp {NEWEST}/recipe.yaml run/recipe.yaml",
+        (
+            "✗ run/recipe.yaml: is missing, resuming is not possible; to mend it: cp "
+            f"{NEWEST}/recipe.yaml run/recipe.yaml"
+        ),
         f"✗ run/recipe.yaml：缺失，无法恢复训练；恢复办法：cp {NEWEST}/recipe.yaml run/recipe.yaml",
     ),
     "LATEST with a flipped bit": (
         write("run/LATEST", "step-7\n"),
-        "✗ run/LATEST: is damaged or out of date (it holds 'step-7', the name of no checkpoint here); resuming will use step-6",
-        "✗ run/LATEST：已损坏或过时（其内容 'step-7' 不是此处任何检查点的名字）；恢复时将使用 step-6",
+        (
+            "✗ run/LATEST: is damaged or out of date (it holds 'step-7', the name of no "
+            "checkpoint here); resuming will use step-6"
+        ),
+        (
+            "✗ run/LATEST：已损坏或过时（其内容 'step-7' 不是此处任何检查点的名字）；"
+            "恢复时将使用 step-6"
+        ),
     ),
     "a damaged prepared.json": (
         edit("run/data/prepared.json", "true", "false"),
-        "✗ run/data/prepared.json: is damaged (its SHA-256 is not the one it was sealed with); prepare the data "
-        "again; to do so, remove it and resume",
-        "✗ run/data/prepared.json：已损坏（SHA-256 与封存时不同）；请重新准备数据；办法是删除它后恢复训练",
+        (
+            "✗ run/data/prepared.json: is damaged (its SHA-256 is not the one it was sealed with); "
+            "prepare the data again; to do so, remove it and resume"
+        ),
+        (
+            "✗ run/data/prepared.json：已损坏（SHA-256 与封存时不同）；请重新准备数据；"
+            "办法是删除它后恢复训练"
+        ),
     ),
     "unfinished data": (
         remove("run/data/prepared.json"),
@@ -98,7 +115,10 @@ CASES: dict[str, tuple[Callable[[], None], str, str]] = {
     ),
     "a lost part of the data": (
         remove("run/data/valid"),
-        "✗ run/data/valid: run/data/valid/MANIFEST.json: cannot be read (No such file or directory)",
+        (
+            "✗ run/data/valid: run/data/valid/MANIFEST.json: cannot be read (No such file or "
+            "directory)"
+        ),
         "✗ run/data/valid：run/data/valid/MANIFEST.json: 无法读取",
     ),
     "a damaged manifest": (
@@ -108,18 +128,29 @@ CASES: dict[str, tuple[Callable[[], None], str, str]] = {
     ),
     "a damaged checkpoint": (
         flip(f"{NEWEST}/optimizer.safetensors"),
-        f"✗ {NEWEST}: {NEWEST}/optimizer.safetensors: is damaged (its SHA-256 is not the one written); use another copy "
-        "or an earlier checkpoint; resuming will use step-4",
-        f"✗ {NEWEST}：{NEWEST}/optimizer.safetensors: 已损坏（SHA-256 与写入时不同）；请用其他副本或更早的检查点；恢复时将使用 step-4",
+        (
+            f"✗ {NEWEST}: {NEWEST}/optimizer.safetensors: is damaged (its SHA-256 is not the one "
+            "written); use another copy or an earlier checkpoint; resuming will use step-4"
+        ),
+        (
+            f"✗ {NEWEST}：{NEWEST}/optimizer.safetensors: 已损坏（SHA-256 与写入时不同）；"
+            "请用其他副本或更早的检查点；恢复时将使用 step-4"
+        ),
     ),
     "no whole checkpoint": (
         all_of(flip(f"{NEWEST}/state.json"), flip(f"{BEFORE}/state.json")),
-        "✗ run/checkpoints: no checkpoint is whole, resuming is not possible; whole is still best/step-",
+        (
+            "✗ run/checkpoints: no checkpoint is whole, resuming is not possible; whole is still "
+            "best/step-"
+        ),
         "✗ run/checkpoints：没有完好的检查点，无法恢复；仍完好的有 best/step-",
     ),
     "no checkpoint": (
         remove("run/checkpoints"),
-        "✗ run/checkpoints: LATEST names step 6, but checkpoints/ is missing or empty, so there is nothing to go on from",
+        (
+            "✗ run/checkpoints: LATEST names step 6, but checkpoints/ is missing or empty, so "
+            "there is nothing to go on from"
+        ),
         "✗ run/checkpoints：LATEST 指向第 6 步，但 checkpoints/ 缺失或为空，无法继续",
     ),
     "damaged best weights": (
@@ -139,9 +170,14 @@ CASES: dict[str, tuple[Callable[[], None], str, str]] = {
     ),
     "a model that was moved aside": (
         rename("run/model", "run/model.replaced"),
-        "✗ run/model.replaced: is model, which a save that was interrupted had moved aside; resuming puts it back, or do it "
-        "yourself: mv run/model.replaced run/model",
-        "✗ run/model.replaced：就是 model：保存中断时它刚被移开；恢复训练时会放回，也可自行执行：mv run/model.replaced run/model",
+        (
+            "✗ run/model.replaced: is model, which a save that was interrupted had moved aside; "
+            "resuming puts it back, or do it yourself: mv run/model.replaced run/model"
+        ),
+        (
+            "✗ run/model.replaced：就是 model：保存中断时它刚被移开；恢复训练时会放回，"
+            "也可自行执行：mv run/model.replaced run/model"
+        ),
     ),
     "the rest of a save": (
         all_of(
@@ -154,13 +190,22 @@ CASES: dict[str, tuple[Callable[[], None], str, str]] = {
     ),
     "a checkpoint put aside": (
         make("run/checkpoints/step-9.damaged"),
-        "· run/checkpoints/step-9.damaged: was put aside when the run went on from an earlier checkpoint; it may be removed",
+        (
+            "· run/checkpoints/step-9.damaged: was put aside when the run went on from an "
+            "earlier checkpoint; it may be removed"
+        ),
         "· run/checkpoints/step-9.damaged：训练从更早的检查点继续时被放在一边；可以删除",
     ),
     "a directory of another kind": (
         change_manifest,
-        "✗ run/model: run/model/MANIFEST.json: is of a directory of kind 'kettle', one of kind 'bundle' is needed; give such a directory",
-        "✗ run/model：run/model/MANIFEST.json: 所在目录的类型是 'kettle'，这里需要 'bundle' 类型的目录；请换成那种目录",
+        (
+            "✗ run/model: run/model/MANIFEST.json: is of a directory of kind 'kettle', one of "
+            "kind 'bundle' is needed; give such a directory"
+        ),
+        (
+            "✗ run/model：run/model/MANIFEST.json: 所在目录的类型是 'kettle'，"
+            "这里需要 'bundle' 类型的目录；请换成那种目录"
+        ),
     ),
     "nothing": (remove("run"), "· run: holds no run", "· run：其中没有运行"),
     "a healthy run": (

@@ -1,4 +1,5 @@
-"""A mistake is answered before torch is loaded: a wrong option, a missing model, recipe or text, options that do not go together."""
+"""A mistake is answered before torch is loaded: a wrong option, a missing model, recipe or text,
+options that do not go together."""
 
 import json
 import os
@@ -22,7 +23,8 @@ for words in json.load(sys.stdin):
                 status = main(words)
         except SystemExit as stop:
             status = stop.code
-        heavy = [name for name in ("torch", "sentencepiece", "matplotlib.pyplot") if name in sys.modules]
+        large = ("torch", "sentencepiece", "matplotlib.pyplot")
+        heavy = [name for name in large if name in sys.modules]
         os.write(1, (json.dumps([words, status, heavy, said.getvalue()]) + "\\n").encode())
         os._exit(0)
     os.wait()
@@ -66,8 +68,16 @@ CASES: dict[str, list[list[str]]] = {
     ],
     "export": [[MISSING, "new"], ["model", "text"], ["model", "new", "--probes", MISSING]],
     "attend": [["--keys", "1"], ["--example", "waist", "--plot", "x.txt"]],
-    "score": [["--model", MISSING, "a"], ["--model", "m.arpa", "a"], ["--model", "model", "--file", MISSING]],
-    "predict": [["--model", MISSING, "a"], ["--model", "model", "--file", MISSING], ["--model", "model", "a", "--file", "b"]],
+    "score": [
+        ["--model", MISSING, "a"],
+        ["--model", "m.arpa", "a"],
+        ["--model", "model", "--file", MISSING],
+    ],
+    "predict": [
+        ["--model", MISSING, "a"],
+        ["--model", "model", "--file", MISSING],
+        ["--model", "model", "a", "--file", "b"],
+    ],
     "generate": [["--model", MISSING, "a"]],
     "classify": [["--model", MISSING, "a"], ["--model", "model", "--file", MISSING]],
     "tag": [["--model", MISSING, "a"], ["--model", "model", "a", "--file", "text"]],
@@ -79,13 +89,17 @@ CASES: dict[str, list[list[str]]] = {
         ["export", "--model", "model", "text"],
         ["import", MISSING, "--to", "new"],
     ],
-    "senses": [["--model", MISSING], ["--model", "model", "--train", MISSING], ["--model", "model", "--plot", "x.txt"]],
+    "senses": [
+        ["--model", MISSING],
+        ["--model", "model", "--train", MISSING],
+        ["--model", "model", "--plot", "x.txt"],
+    ],
     "describe": [[MISSING], ["pockte"], ["empty"]],
     "doctor": [[MISSING]],
     "data": [["fetch", "mult30k"], ["check", MISSING]],
     "recipes": [[MISSING]],
     "schema": [[MISSING]],
-}  # fmt: skip
+}
 
 
 @pytest.fixture(name="answers", scope="module")

@@ -46,7 +46,10 @@ def test_a_text_that_is_cut_says_so(headwise: Headwise, folder: Path) -> None:
         )
         answers = [json.loads(line) for line in said.out.splitlines()]
         assert [(one["tokens"], one["tokens_read"]) for one in answers] == [(count, read), (1, 1)]
-        told = "1 text(s) are longer than this model reads (data.row_tokens): of the longest the first 15 of 41 tokens"
+        told = (
+            "1 text(s) are longer than this model reads (data.row_tokens): of the longest the "
+            "first 15 of 41 tokens"
+        )
         assert (told in said.err) == (count > read)
         (folder / "long.tsv").write_text(f"{'good ' * count}\tyes\nbad\tno\n", encoding="utf-8")
         said = headwise(

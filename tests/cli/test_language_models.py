@@ -33,7 +33,8 @@ def test_training_by_a_recipe_file(headwise: Headwise, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(
-        f"task: language_modeling\ndata: {{language: en, train: {tmp_path}/text.txt, test: {tmp_path}/text.txt}}\n"
+        f"task: language_modeling\ndata: {{language: en, train: {tmp_path}/text.txt, test: "
+        f"{tmp_path}/text.txt}}\n"
     )
     assert headwise("train", recipe, "--check").status == 0
     said = headwise("train", recipe, "--run", tmp_path / "run", "model.order=2")

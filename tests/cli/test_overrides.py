@@ -21,7 +21,8 @@ def test_a_mistake_is_looked_for_where_it_was_made(headwise: Headwise) -> None:
     assert "\n  - in the overrides: training.stepz: unknown key; did you mean 'steps'?" in both
     line = headwise("train", "pocket", "training.stepz=3", "--run", "new").err
     assert line.startswith(
-        "headwise: error: overrides (key.path=value): 1 problem in the settings:\n  - training.stepz"
+        "headwise: error: overrides (key.path=value): 1 problem in the settings:\n  - "
+        "training.stepz"
     )
     assert (
         "覆盖项（key.path=value）: 设置有 1 处问题"

@@ -1,4 +1,5 @@
-"""A signal ends a training with a saved state and the usual status; --resume goes on from there. So does a closed terminal."""
+"""A signal ends a training with a saved state and the usual status; --resume goes on from there. So
+does a closed terminal."""
 
 import hashlib
 import json
@@ -74,7 +75,8 @@ def test_a_signal_saves_and_resuming_gives_the_same_model(
 
 
 def train_on_a_terminal(run: Path) -> tuple[int, int]:
-    """A training that never ends, on a terminal of its own: its process and our end of the terminal."""
+    """A training that never ends, on a terminal of its own: its process and our end of the
+    terminal."""
     words = [*WORDS, str(run), "training.steps=100000"]
     child, terminal = pty.fork()
     if child == 0:

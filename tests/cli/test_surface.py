@@ -1,4 +1,5 @@
-"""Commands, options and their help are pinned: `python -m tests.cli.surface` writes what is compared here."""
+"""Commands, options and their help are pinned: `python -m tests.cli.surface` writes what is
+compared here."""
 
 import re
 

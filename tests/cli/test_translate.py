@@ -1,4 +1,5 @@
-"""`headwise translate` as a new user would run it: files, standard input, wishes, lines that are too long, what is refused."""
+"""`headwise translate` as a new user would run it: files, standard input, wishes, lines that are
+too long, what is refused."""
 
 import gzip
 import json
@@ -52,9 +53,14 @@ def test_translate_as_json(headwise: Headwise, tiny_run: Path) -> None:
     assert entries[0]["alignment"]
     assert entries[0]["n_best"][0]["text"] == entries[0]["text"]
     assert entries[1] == {
-        "source": "", "text": "", "score": 0.0, "n_best": [{"text": "", "score": 0.0, "log_probability": 0.0}], "alignment": [],
-        "source_pieces": [], "target_pieces": [],
-    }  # fmt: skip
+        "source": "",
+        "text": "",
+        "score": 0.0,
+        "n_best": [{"text": "", "score": 0.0, "log_probability": 0.0}],
+        "alignment": [],
+        "source_pieces": [],
+        "target_pieces": [],
+    }
 
 
 def test_translate_with_wishes(headwise: Headwise, tiny_run: Path) -> None:
@@ -73,9 +79,9 @@ def test_translate_with_wishes(headwise: Headwise, tiny_run: Path) -> None:
     refused = headwise(*model, "--n-best", "9")
     assert refused.status == 2
     assert (
-        "num_best (9) cannot exceed the beam's size (5); set size=9 as well (headwise translate: --set size=9;"
-        in refused.err
-    )
+        "num_best (9) cannot exceed the beam's size (5); set size=9 as well (headwise "
+        "translate: --set size=9;"
+    ) in refused.err
     assert headwise(*model, "--n-best", "9", "--set", "size=9").status == 0
     assert (
         "decoding.sizee: unknown key; did you mean 'size'?"
@@ -138,13 +144,13 @@ def test_one_line_too_long_does_not_lose_the_others(headwise: Headwise, tiny_run
     assert (answer.status, len(lines), lines[2]) == (0, 4, "")
     assert lines[1] == " ".join([dog] * 400)
     assert (
-        "headwise: note: odd.en:2: has 2,802 tokens, at most 2,048 are read at once; translated in 400 pieces\n"
-        in answer.err
-    )
+        "headwise: note: odd.en:2: has 2,802 tokens, at most 2,048 are read at once; "
+        "translated in 400 pieces\n"
+    ) in answer.err
     assert (
-        "headwise: note: odd.en:3: is longer than 65,536 bytes and is not read; its translation is left empty"
-        in answer.err
-    )
+        "headwise: note: odd.en:3: is longer than 65,536 bytes and is not read; its "
+        "translation is left empty"
+    ) in answer.err
     left_out = headwise(*translate, "--too-long", "empty", "--json")
     entries = [json.loads(line) for line in left_out.out.splitlines()]
     assert [entry.get("too_long") for entry in entries] == [None, "empty", "empty", None]
@@ -179,7 +185,8 @@ def test_progress_of_a_file_is_shown_on_a_terminal_while_translations_go_elsewhe
 def test_translations_reach_their_file_while_a_terminal_shows_progress(
     tiny_run: Path, tmp_path: Path
 ) -> None:
-    """A real terminal: the library that draws the bar takes over standard output unless it is told not to."""
+    """A real terminal: the library that draws the bar takes over standard output unless it is told
+    not to."""
     lines = ["The cat sleeps.", "The dog is old.", "The bird sings."] * 3
     (tmp_path / "in.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [

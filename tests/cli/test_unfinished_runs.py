@@ -1,4 +1,5 @@
-"""A run that is not finished: where it stands, translating with what it has, going on without its recipe."""
+"""A run that is not finished: where it stands, translating with what it has, going on without its
+recipe."""
 
 import json
 import shutil
@@ -40,7 +41,12 @@ def test_a_run_without_a_model_says_where_it_stands(headwise: Headwise, unfinish
     ).err
     assert "训练尚未完成，还没有模型：已保存到第 4 步（共 6 步）" in chinese
     lock = take_lock(unfinished)
-    assert "a trainer is at work: wait for it" in headwise("evaluate", "--model", "mine", "--source", "mine/LATEST", "--reference", "mine/LATEST").err  # fmt: skip
+    assert (
+        "a trainer is at work: wait for it"
+        in headwise(
+            "evaluate", "--model", "mine", "--source", "mine/LATEST", "--reference", "mine/LATEST"
+        ).err
+    )
     release_lock(lock)
     shutil.rmtree(unfinished / "checkpoints")
     assert (

@@ -1,4 +1,5 @@
-"""Slopes of known laws, what is left out and why, going on where one stopped; every kernel once at toy size."""
+"""Slopes of known laws, what is left out and why, going on where one stopped; every kernel once at
+toy size."""
 
 import json
 import math
@@ -85,7 +86,8 @@ def test_short_lengths_have_slopes_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_causal", [pytest.param(False, marks=pytest.mark.prove), True])
 def test_reformer_is_compared_with_what_it_approximates(*, is_causal: bool) -> None:
     conditions = replace(CONDITIONS, causal=is_causal)
-    # Two buckets and 48 rounds: any two tokens meet in one of them, but for those that look straight away from each other.
+    # Two buckets and 48 rounds: any two tokens meet in one of them, but for those that look
+    # straight away from each other.
     everyone = measure_point(
         "reformer", Reformer(num_buckets=2, num_rounds=48, bucket_size=64), 61, conditions
     )
@@ -126,7 +128,8 @@ def test_what_would_not_fit_is_left_out_with_the_reason(
 
 
 def test_a_picture_needs_something_to_show(tmp_path: Path) -> None:
-    """The exact kernel alone has a distance of zero, which no logarithm shows; and where all is left out there is nothing."""
+    """The exact kernel alone has a distance of zero, which no logarithm shows; and where all is
+    left out there is nothing."""
     exact: dict[str, AttentionSettings] = {"fused": Fused()}
     result = compare_attention(
         exact, lengths=(512,), conditions=CONDITIONS, directory=tmp_path, measure=fake
@@ -229,7 +232,8 @@ def test_what_is_asked_for() -> None:
 
 
 def test_the_first_length_is_foretold_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of 65,536² scores are never formed to find out that there is no room for them; what is tried is in no table."""
+    """Tables of 65,536² scores are never formed to find out that there is no room for them; what is
+    tried is in no table."""
     monkeypatch.setattr(attention, "available_memory", lambda device: 1 << 30)
     asked: list[tuple[str, int]] = []
 

@@ -1,4 +1,5 @@
-"""A comparison with real runs: two that finish, one that fails; done again, changed, stopped; and the words of its table."""
+"""A comparison with real runs: two that finish, one that fails; done again, changed, stopped; and
+the words of its table."""
 
 import json
 import shutil
@@ -118,7 +119,8 @@ def test_what_another_process_trains_is_waited_for(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A killed comparison leaves a run that trains on. It is let finish, and one that was only stopped is taken over."""
+    """A killed comparison leaves a run that trains on. It is let finish, and one that was only
+    stopped is taken over."""
     norms, events, started = (
         words[:-1] + [f"data.train={GOOD}", "model.norm.kind=layer,rms"],
         Watcher(),

@@ -1,4 +1,5 @@
-"""What words on the command line mean: recipes, alternatives, combinations, names and directories."""
+"""What words on the command line mean: recipes, alternatives, combinations, names and
+directories."""
 
 from pathlib import Path
 
@@ -132,7 +133,8 @@ def test_a_tagger_that_cannot_be_is_refused_too() -> None:
     ],
 )
 def test_different_questions_are_not_compared(word: str, key: str) -> None:
-    """A p-value of two test sets says nothing, and translations into two languages are not read at all."""
+    """A p-value of two test sets says nothing, and translations into two languages are not read at
+    all."""
     with pytest.raises(UsageError, match=rf"differ in {key}, .* give one {key} for all"):
         plan(word)
 

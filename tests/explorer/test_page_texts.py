@@ -1,4 +1,5 @@
-"""The texts of the page: the same keys and places in both languages, every key that is used exists, none is idle."""
+"""The texts of the page: the same keys and places in both languages, every key that is used exists,
+none is idle."""
 
 import json
 import re

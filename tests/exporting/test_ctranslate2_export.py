@@ -1,4 +1,5 @@
-"""Headwise and CTranslate2, two programs that share no code, give every token of every kind of model the same probability."""
+"""Headwise and CTranslate2, two programs that share no code, give every token of every kind of
+model the same probability."""
 
 import json
 import re
@@ -69,7 +70,8 @@ COMBINATIONS = {
 
 
 def make_bundle(directory: Path, overrides: Sequence[str] = ()) -> TranslatorBundle:
-    """A translator with random weights that are far from those it would start with; only padding and the beginning are unlikely."""
+    """A translator with random weights that are far from those it would start with; only padding
+    and the beginning are unlikely."""
     recipe = tiny_recipe(
         "model.dim=12",
         "model.encoder={layers: 2, heads: 2}",
@@ -129,7 +131,8 @@ def test_every_token_has_the_same_probability_and_every_search_the_same_end(
 
 
 def test_without_a_bias_of_the_output(tmp_path: Path) -> None:
-    """A model that has learnt nothing writes padding, which Headwise never lets it: only probabilities can be compared."""
+    """A model that has learnt nothing writes padding, which Headwise never lets it: only
+    probabilities can be compared."""
     bundle = make_bundle(tmp_path, (BRIEF,))
     bundle.model.output.bias = None
     write_network(bundle, tmp_path)
@@ -174,7 +177,10 @@ def test_the_readme_translates_without_headwise_and_without_torch(
         == {"model.bin", "config.json", "README.md", "source.model", "target.model"} | vocabularies
     )
     code = read_code(tmp_path / "there")
-    hiding = "import sys, json\nsys.modules.update(dict.fromkeys(['headwise', 'torch', 'transformers']))\n"
+    hiding = (
+        "import sys, json\nsys.modules.update(dict.fromkeys(['headwise', 'torch', "
+        "'transformers']))\n"
+    )
     asking = f"print(json.dumps(translate({ENGLISH!r})))"
     done = subprocess.run(
         [sys.executable, "-c", hiding + code + asking],
@@ -316,7 +322,8 @@ def read_code(directory: Path) -> str:
 def test_the_readme_ends_where_headwise_ends(
     search: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Random weights seldom write an end: nearly every translation is cut at the limit of its own source."""
+    """Random weights seldom write an end: nearly every translation is cut at the limit of its own
+    source."""
     decoding = search.replace("MAX", "max_length: {factor: 1.3, extra: 2, limit: 23}")
     bundle = make_bundle(tmp_path, (f"decoding={decoding}",))
     export_translator(bundle, tmp_path / "there")

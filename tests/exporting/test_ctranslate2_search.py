@@ -1,4 +1,5 @@
-"""A search in CTranslate2's words, and the limit of a sentence as it stands in the exported README."""
+"""A search in CTranslate2's words, and the limit of a sentence as it stands in the exported
+README."""
 
 import pytest
 
@@ -16,11 +17,13 @@ def test_a_search_in_other_words() -> None:
         "{kind: greedy, max_length: {factor: 1.5, extra: 3, limit: 60}}"
     ) == ForeignSearch({**shared, "beam_size": 1}, LengthLimit(factor=1.5, extra=3, limit=60), ())
     beam = search(
-        "{kind: beam, size: 4, stop: filled, length_penalty: {kind: average, alpha: 0.7}, max_length: 91}"
+        "{kind: beam, size: 4, stop: filled, length_penalty: {kind: average, alpha: 0.7}, "
+        "max_length: 91}"
     )
     assert beam == ForeignSearch({**shared, "beam_size": 4, "length_penalty": 0.7}, 91, ())
     patient = search(
-        "{kind: beam, size: 4, num_best: 3, length_penalty: {kind: none}, min_length: 2, no_repeat_ngrams: 3, allow_unknown: false}"
+        "{kind: beam, size: 4, num_best: 3, length_penalty: {kind: none}, min_length: 2, "
+        "no_repeat_ngrams: 3, allow_unknown: false}"
     )
     assert patient.options == {
         **shared,
@@ -33,7 +36,8 @@ def test_a_search_in_other_words() -> None:
         "disable_unk": True,
     }
     other = search(
-        "{kind: beam, length_penalty: {kind: wu}, coverage_penalty: 0.2, at_limit: end, prefix: Der}"
+        "{kind: beam, length_penalty: {kind: wu}, coverage_penalty: 0.2, at_limit: end, "
+        "prefix: Der}"
     )
     assert [name.split(" ")[0].removeprefix("decoding.") for name in other.left_out] == [
         "prefix",

@@ -180,7 +180,8 @@ def objects(work: Callable[[], object], caplog: pytest.LogCaptureFixture) -> boo
 def check_flip(
     task: str, run: Path, file: Path, bit: int, caplog: pytest.LogCaptureFixture
 ) -> bool:
-    """One flipped bit, looked at by the doctor, by what loads the model and by a resumed training; whether it mattered."""
+    """One flipped bit, looked at by the doctor, by what loads the model and by a resumed training;
+    whether it mattered."""
     flip_bit(file, bit)
     said = is_damaged(run)
     refused = objects(lambda: LOADERS[task](run / "model"), caplog)

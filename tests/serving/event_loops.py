@@ -1,4 +1,5 @@
-"""A coroutine in a thread of its own: a browser driven from the same process keeps its event loop in the main one."""
+"""A coroutine in a thread of its own: a browser driven from the same process keeps its event loop
+in the main one."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,5 @@
-"""S12: more than can be done, honestly and not: what is accepted is finished, who is refused is told when to come back."""
+"""S12: more than can be done, honestly and not: what is accepted is finished, who is refused is
+told when to come back."""
 
 import http.client
 import json
@@ -62,7 +63,8 @@ def test_overload_is_refused_and_goodput_stays(server: ServerProcess) -> None:
     assert set(alone) <= {200, 503}
     crowd, rate_in_a_crowd = press(server, HEAVY, clients=64, seconds=40)
     print(
-        f"4 clients: {dict(alone)}, {rate:.2f}/s; 64 clients: {dict(crowd)}, {rate_in_a_crowd:.2f}/s"
+        f"4 clients: {dict(alone)}, {rate:.2f}/s; 64 clients: {dict(crowd)}, "
+        f"{rate_in_a_crowd:.2f}/s"
     )
     assert set(crowd) <= {200, 503}
     assert crowd[200]
@@ -71,7 +73,8 @@ def test_overload_is_refused_and_goodput_stays(server: ServerProcess) -> None:
 
 
 def test_honest_clients_are_answered_beside_slow_ones(server: ServerProcess) -> None:
-    """2,500 connections that drip heads or hold half a body, renewed as they are cut off: more than there is room for."""
+    """2,500 connections that drip heads or hold half a body, renewed as they are cut off: more than
+    there is room for."""
     stopped = threading.Event()
     slow = HEAD + b"Content-Length: 100\r\n\r\n{", b"GET /healthz HTTP/1.1\r\nHost: local"
 

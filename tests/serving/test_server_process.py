@@ -1,4 +1,5 @@
-"""A real process: load, hostile clients, clients that die, a signal; no way out of the machine is open to it."""
+"""A real process: load, hostile clients, clients that die, a signal; no way out of the machine is
+open to it."""
 
 import json
 import os
@@ -82,8 +83,10 @@ HOSTILE = {
     + b"0-,1-," * 500
     + b"2-\r\n\r\n",
     "foreign host": b"GET http://evil.example/v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n",
-    "form": b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-    b"Content-Length: 6\r\n\r\ntext=a",
+    "form": (
+        b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+        b"application/x-www-form-urlencoded\r\nContent-Length: 6\r\n\r\ntext=a"
+    ),
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)),
 }
 
@@ -126,7 +129,8 @@ def test_fifty_hostile_clients_leave_nothing_behind(server: ServerProcess, name:
 
 
 def settled_things(server: ServerProcess) -> tuple[int, int]:
-    """The same once it has not changed for a second: a connection that is closing still counts as a file."""
+    """The same once it has not changed for a second: a connection that is closing still counts as a
+    file."""
     found, until = open_things(server), time.monotonic() + 30
     while time.monotonic() < until:
         time.sleep(1)
@@ -176,7 +180,8 @@ def searcher_of(server: ServerProcess) -> int:
 
 @pytest.mark.prove
 def test_a_stopped_searching_process_is_replaced_and_readyz_tells_it(server: ServerProcess) -> None:
-    """S12: SIGSTOP under 32 requests; `/readyz` says so, the next process answers all of them before their deadline."""
+    """S12: SIGSTOP under 32 requests; `/readyz` says so, the next process answers all of them
+    before their deadline."""
     stopped = searcher_of(server)
     os.kill(stopped, signal.SIGSTOP)
     body = {"text": SENTENCES[:4], "decoding": GREEDY}
@@ -221,7 +226,8 @@ def test_load_at_full_length(server: ServerProcess) -> None:
 
 @pytest.mark.prove
 def test_memory_stays_flat(server: ServerProcess) -> None:
-    """S2, scaled: ten thousand requests after a warm-up of two thousand; memory has no trend, files and threads stay."""
+    """S2, scaled: ten thousand requests after a warm-up of two thousand; memory has no trend, files
+    and threads stay."""
 
     def run(count: int) -> float:
         connection = server.connect()
@@ -244,7 +250,8 @@ def test_memory_stays_flat(server: ServerProcess) -> None:
 
 
 def test_a_signal_finishes_what_was_accepted_and_refuses_the_rest(server: ServerProcess) -> None:
-    """SIGTERM in the middle: every accepted request is answered, whoever comes later gets 503 or no connection. The last test."""
+    """SIGTERM in the middle: every accepted request is answered, whoever comes later gets 503 or no
+    connection. The last test."""
     accepted: list[int] = []
     body = {"text": SENTENCES[:4], "decoding": {"kind": "beam", "size": 4}}
     threads = [

@@ -135,7 +135,8 @@ def test_a_stopping_server_refuses_new_work_and_says_it_is_not_ready() -> None:
 
 
 def test_a_bug_is_a_500_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
-    """This client raises whatever leaves the application, as uvicorn writes it into the log: nothing does."""
+    """This client raises whatever leaves the application, as uvicorn writes it into the log:
+    nothing does."""
     models, _ = slow_models(0.0)
     app = create_app(models, ServerSettings())
     with TestClient(app, base_url="http://localhost") as client, caplog.at_level("DEBUG"):
@@ -173,7 +174,8 @@ def test_a_bug_after_the_first_word_ends_the_reply(caplog: pytest.LogCaptureFixt
 
 
 def test_a_model_whose_process_is_not_there_yet_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was accepted for a process that stood still while it loaded its model was late after half a minute."""
+    """What was accepted for a process that stood still while it loaded its model was late after
+    half a minute."""
     models, _ = slow_models(0.0)
     app = create_app(models, ServerSettings(queue_seconds=0.1))
     with TestClient(app, base_url="http://localhost") as client:

@@ -1,4 +1,5 @@
-"""A run of each task that a test can train in a second: the same few sentences, a tiny model, two or four steps."""
+"""A run of each task that a test can train in a second: the same few sentences, a tiny model, two
+or four steps."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,5 @@
-"""Slips of people who use the library from Python: each gets a sentence, not a traceback from deep inside."""
+"""Slips of people who use the library from Python: each gets a sentence, not a traceback from deep
+inside."""
 
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,8 @@ def test_bytes_that_are_no_utf_8() -> None:
     """As the system hands them over in an argument: lone surrogates."""
     with pytest.raises(
         UsageError,
-        match=r"texts holds something that is not UTF-8 at character 2: 'a.udcff'; give text in UTF-8",
+        match=r"texts holds something that is not UTF-8 at character 2: 'a.udcff'; give text in "
+        r"UTF-8",
     ):
         require_texts(["fine", "词", "a\udcff"], "texts")
     with pytest.raises(UsageError, match="beginning is a bytes; give a text"):

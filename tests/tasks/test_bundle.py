@@ -111,7 +111,8 @@ def test_a_link_to_somewhere_else_is_refused(copy: Path, tmp_path: Path) -> None
 
 
 def test_weights_of_another_model_do_not_fit(copy: Path) -> None:
-    """Every checksum is right, but the recipe was changed: names and shapes are compared all the same."""
+    """Every checksum is right, but the recipe was changed: names and shapes are compared all the
+    same."""
     recipe = (copy / "recipe.yaml").read_text(encoding="utf-8")
     (copy / "recipe.yaml").write_text(recipe.replace("hidden: 32", "hidden: 34"), encoding="utf-8")
     write_manifest(copy, kind=KIND)

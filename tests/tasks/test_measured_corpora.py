@@ -1,4 +1,5 @@
-"""A training text that was replaced, and parts that were not: told before and beside the result, where it is so and nowhere else."""
+"""A training text that was replaced, and parts that were not: told before and beside the result,
+where it is so and nowhere else."""
 
 import json
 from pathlib import Path
@@ -101,7 +102,10 @@ def test_before_training_and_beside_the_result(
     words = [*own, "decoding.max_length=2", "evaluation.validation_sentences=1"]
     assert main(["train", "pocket", *words, "--check"]) == 0
     said = capsys.readouterr()
-    told = f"data.train is {tmp_path / 'my'}, but data.valid and data.test are still the recipe's own (pocket)"
+    told = (
+        f"data.train is {tmp_path / 'my'}, but data.valid and data.test are still the recipe's "
+        "own (pocket)"
+    )
     assert f"headwise: note: {told}" in said.err
     assert f"note: {told}" in said.out
     assert said.out.index("parameters") < said.out.index("note: ")

@@ -145,7 +145,8 @@ def test_unknown_devices_are_refused() -> None:
 
 
 def test_accumulated_batches_are_taken_whole_and_shared_only_once() -> None:
-    """Eight devices are at most eight times as fast, and each holds a whole batch where there is one for each."""
+    """Eight devices are at most eight times as fast, and each holds a whole batch where there is
+    one for each."""
     changes = ["training.accumulation=8", "training.batch_tokens=8192"]
     one, eight = (
         plan_recipe("pocket", changes, device="h200", gpus=gpus, bandwidth=1e6) for gpus in (1, 8)
@@ -199,7 +200,10 @@ def test_half_as_many_devices_can_be_as_fast() -> None:
 
 def test_rows_that_do_not_suffice_are_refused_as_training_would() -> None:
     plan = plan_recipe(made_recipe(), device="h200", gpus=6)
-    sentence = "5 rows cannot be shared by 6 processes; each needs at least one: raise training.batch_tokens"
+    sentence = (
+        "5 rows cannot be shared by 6 processes; each needs at least one: raise "
+        "training.batch_tokens"
+    )
     run, _, _, scaling = plan.tables()
     assert sentence in str(run)
     assert len(scaling[2]) == 2

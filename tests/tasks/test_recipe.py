@@ -68,7 +68,11 @@ def test_data_alone_makes_a_recipe() -> None:
         (["decoding.num_best=9"], "cannot exceed the beam's size", "不能超过束宽"),
         (
             ["task=summarising"],
-            "task: must be 'translation' or 'language_modeling' or 'word_vectors' or 'classification' or 'tagging' or 'masked_language' or 'bidirectional_language', not 'summarising'",
+            (
+                "task: must be 'translation' or 'language_modeling' or 'word_vectors' or "
+                "'classification' or 'tagging' or 'masked_language' or 'bidirectional_language', "
+                "not 'summarising'"
+            ),
             "task：必须是 'translation' 或",
         ),
         (["model.encoder.attention.kind=fusd"], "no kind 'fusd'; choose one of", "可选："),
@@ -147,7 +151,8 @@ def test_norms_over_tokens_count_a_batch_once() -> None:
 
 @pytest.mark.parametrize("kind", ["word", "window", "recurrent", "encoder", "elmo"])
 def test_a_rung_keeps_what_the_recipe_says_of_all_rungs(kind: str) -> None:
-    """Rungs are compared at equal settings: only what a rung does not have may differ from the recipe."""
+    """Rungs are compared at equal settings: only what a rung does not have may differ from the
+    recipe."""
     before, after = load_recipe("ud-ewt-tags"), load_recipe("ud-ewt-tags", [f"model.kind={kind}"])
     assert after.model.kind == kind
     same = {

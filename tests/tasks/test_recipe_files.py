@@ -23,7 +23,10 @@ def test_a_recipe_is_found_by_path_and_by_name(
     [
         (
             "poket",
-            "there is no recipe 'poket'; did you mean 'pocket'[?] give the path of a YAML file or one of: base",
+            (
+                "there is no recipe 'poket'; did you mean 'pocket'[?] give the path of a YAML "
+                "file or one of: base"
+            ),
         ),
         ("multi30k", "did you mean 'multi30k-en-"),
         ("qqqqqq", "there is no recipe 'qqqqqq'; give the path"),

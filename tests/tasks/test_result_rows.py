@@ -1,4 +1,5 @@
-"""Results in words: no key of `results.json` stands in a table or a model card, in either language."""
+"""Results in words: no key of `results.json` stands in a table or a model card, in either
+language."""
 
 import ast
 from pathlib import Path

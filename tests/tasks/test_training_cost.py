@@ -1,4 +1,5 @@
-"""A training whose cost is known; and every task tells parameters, time and memory before it trains."""
+"""A training whose cost is known; and every task tells parameters, time and memory before it
+trains."""
 
 from dataclasses import dataclass
 from typing import Any

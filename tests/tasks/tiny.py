@@ -1,4 +1,5 @@
-"""A translator so small that a test can train it: one layer, six steps, three hundred sentences of the pocket corpus."""
+"""A translator so small that a test can train it: one layer, six steps, three hundred sentences of
+the pocket corpus."""
 
 from collections.abc import Sequence
 from pathlib import Path

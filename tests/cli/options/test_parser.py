@@ -28,15 +28,17 @@ def test_help_answers_at_once(words: list[str]) -> None:
 
 
 def _processor_time_of_children() -> float:
-    """Not the time on the wall: others may use the machine as well, the other half of the tests for one."""
+    """Not the time on the wall: others may use the machine as well, the other half of the tests for
+    one."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def test_nothing_heavy_is_imported_for_the_help_or_by_the_package() -> None:
     code = (
-        "import sys, headwise\nfrom headwise.cli.main import build_parser\nbuild_parser().format_help()\n"
-        "print([name for name in ('torch', 'numpy', 'pydantic', 'yaml', 'rich', 'sacrebleu') if name in sys.modules])"
+        "import sys, headwise\nfrom headwise.cli.main import build_parser\n"
+        "build_parser().format_help()\nprint([name for name in ('torch', 'numpy', 'pydantic', "
+        "'yaml', 'rich', 'sacrebleu') if name in sys.modules])"
     )
     answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

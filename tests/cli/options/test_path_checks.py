@@ -1,4 +1,5 @@
-"""No command writes over what it reads, by whatever name; no output goes where it would do damage; help says what becomes of directories."""
+"""No command writes over what it reads, by whatever name; no output goes where it would do damage;
+help says what becomes of directories."""
 
 import argparse
 import gzip
@@ -21,7 +22,8 @@ NUMBERS = "1,2"
 
 @pytest.fixture(autouse=True)
 def _files() -> None:
-    """Texts to read, and a directory that looks like a model; no command may come so far as to load it."""
+    """Texts to read, and a directory that looks like a model; no command may come so far as to load
+    it."""
     for name in ("s.en", "s.de", "h.de", "a.de"):
         Path(name).write_text(f"{name}\n", encoding="utf-8")
     Path("numbers.svg").write_text("1,2\n", encoding="utf-8")
@@ -231,8 +233,13 @@ def test_redirections_count_as_names() -> None:
         ):
             both = subprocess.run(
                 [*program, *words, "--model", MODEL],
-                stdin=source, stdout=output, stderr=subprocess.PIPE, text=True, env=environment, timeout=120,
-            )  # fmt: skip
+                stdin=source,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment,
+                timeout=120,
+            )
         assert (
             both.returncode,
             "redirected to the file that standard input reads" in both.stderr,

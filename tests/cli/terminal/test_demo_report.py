@@ -1,4 +1,5 @@
-"""The demo's last words: numbers with their scales, and next steps that are not the one just taken."""
+"""The demo's last words: numbers with their scales, and next steps that are not the one just
+taken."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,9 +57,9 @@ def test_numbers_have_scales_and_the_next_step_is_another(
     said = say_demo(pair, capsys)
     assert "error rate 0.250 (decoder layer 2, the mean of its heads)" in said
     assert (
-        "linking words by their position alone gives 0.750; with one link for each word 0.125 is the lowest"
-        in said
-    )
+        "linking words by their position alone gives 0.750; with one link for each word "
+        "0.125 is the lowest"
+    ) in said
     assert f"headwise demo --pair {other} --run runs/demo-{other}\n" in said
     assert f"--pair {pair} --run" not in said
     assert f"headwise train pocket --run runs/deeper{languages} model.encoder.layers=4" in said

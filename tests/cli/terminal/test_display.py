@@ -23,9 +23,16 @@ class Terminal(io.StringIO):
 
 def progress(step: int, **changes: Any) -> Progress:
     values: dict[str, Any] = {
-        "phase": "training", "step": step, "steps": 10, "loss": 1.25, "learning_rate": 1e-3, "tokens_per_second": 4321.0,
-        "seconds": 65.0, "seconds_left": 3.0, "metrics": None,
-    }  # fmt: skip
+        "phase": "training",
+        "step": step,
+        "steps": 10,
+        "loss": 1.25,
+        "learning_rate": 1e-3,
+        "tokens_per_second": 4321.0,
+        "seconds": 65.0,
+        "seconds_left": 3.0,
+        "metrics": None,
+    }
     return Progress(**{**values, **changes})
 
 
@@ -111,9 +118,9 @@ def test_a_note_is_broken_between_words(columns: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("COLUMNS", str(columns))
     text = (
-        "'There is a train from Hamburg to Cologne next Wednesday.' | 'Nächsten Mittwoch fährt ein Zug.' "
-        * 3
-    )
+        "'There is a train from Hamburg to Cologne next Wednesday.' | 'Nächsten Mittwoch "
+        "fährt ein Zug.' "
+    ) * 3
     with TrainingDisplay() as shown:
         shown.console = Console(file=stream, force_terminal=True, width=columns, no_color=True)
         shown.note(text)

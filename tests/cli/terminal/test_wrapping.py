@@ -1,4 +1,5 @@
-"""Lines on a terminal are broken between words, in Chinese between characters, and never inside a command."""
+"""Lines on a terminal are broken between words, in Chinese between characters, and never inside a
+command."""
 
 import io
 import random
@@ -49,7 +50,8 @@ def test_where_a_line_may_be_broken(text: str, width: int, expected: list[str]) 
 
 
 def test_nothing_is_lost_and_no_line_is_too_long() -> None:
-    """A law over random texts: the characters stay, and a line is too wide only if it is one part that cannot be broken."""
+    """A law over random texts: the characters stay, and a line is too wide only if it is one part
+    that cannot be broken."""
     draw = random.Random(7)
     words = [
         "a",

@@ -51,7 +51,8 @@ def test_waist() -> None:
 
 
 def test_two_columns_by_dot_products() -> None:
-    """57·51 + 83·70 = 2907 + 5810 = 8717, 3192 + 6806 = 9998, 3306 + 7304 = 10610; the largest takes all."""
+    """57·51 + 83·70 = 2907 + 5810 = 8717, 3192 + 6806 = 9998, 3306 + 7304 = 10610; the largest
+    takes all."""
     worked = work("two-column")
     assert worked.scores.tolist() == [[8717.0, 9998.0, 10610.0], [8195.0, 9394.0, 9966.0]]
     assert worked.outputs.tolist() == [[48.0, 162.0], [48.0, 162.0]]
@@ -98,7 +99,8 @@ def test_any_score_with_any_weights(score: str, weights: str) -> None:
 
 
 def test_a_predicted_window_can_be_followed_by_hand() -> None:
-    """v_p · tanh(W_p q) = 2 tanh(0) = 0, so the centre is 3 · ½; key 0 is 1.5 away and outside, keys 1 and 2 have e^(−½ (½ / ½)²)."""
+    """v_p · tanh(W_p q) = 2 tanh(0) = 0, so the centre is 3 · ½; key 0 is 1.5 away and outside,
+    keys 1 and 2 have e^(−½ (½ / ½)²)."""
     keys, values, queries = ((0.0,), (0.0,), (0.0,)), ((10.0,), (20.0,), (40.0,)), ((5.0,),)
     overrides = ["window.kind=local_p", "window.half_width=1"]
     given = {"W_p": NumberTable(((0.0,),)), "v_p": NumberTable(((2.0,),))}
@@ -166,8 +168,15 @@ def test_lists_are_columns_or_rows_by_what_they_stand_beside() -> None:
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("", "'' is not a number"), ("1,x", "'x' is not a number"), ("nan", "'nan' is not"), ("1e300", "'1e300' is not"), ("1,2;3", "a row of 1 numbers after rows of 2"), (",".join("1" * 1025), "1 × 1,025 numbers")],
-)  # fmt: skip
+    [
+        ("", "'' is not a number"),
+        ("1,x", "'x' is not a number"),
+        ("nan", "'nan' is not"),
+        ("1e300", "'1e300' is not"),
+        ("1,2;3", "a row of 1 numbers after rows of 2"),
+        (",".join("1" * 1025), "1 × 1,025 numbers"),
+    ],
+)
 def test_what_is_no_table_is_refused(text: str, problem: str) -> None:
     with pytest.raises(UsageError, match=f"^--keys: {problem}"):
         read_numbers(text, name="--keys")
@@ -248,7 +257,8 @@ def test_the_curve_passes_through_the_answers() -> None:
 
 
 def test_no_curve_where_places_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Under a window that goes along with the place of a query, a sample of the line has no place."""
+    """Under a window that goes along with the place of a query, a sample of the line has no
+    place."""
 
     def never(worked: AttentionCalculation, queries: list[float]) -> list[float]:
         raise AssertionError

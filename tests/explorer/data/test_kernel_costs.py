@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_what_ships_is_what_the_experiments_say() -> None:
-    """Forward + backward at 65,536 tokens, milliseconds, as docs/experiments/attention-kernels.md has them."""
+    """Forward + backward at 65,536 tokens, milliseconds, as docs/experiments/attention-kernels.md
+    has them."""
     costs = shipped_costs()
     assert costs["machine"]["gpu"] == "NVIDIA H200"
     found = {point["kernel"]: point for point in costs["points"] if point["length"] == 65_536}
@@ -65,7 +66,10 @@ def test_files_that_hold_anything(tmp_path: Path) -> None:
     for name, text in (
         (
             "huge",
-            f'{{"points": [{{"kernel": "a\\ud800", "length": 7, "memory_mib": {huge}}}, {{"length": {huge}}}]}}',
+            (
+                f'{{"points": [{{"kernel": "a\\ud800", "length": 7, "memory_mib": {huge}}}, '
+                f'{{"length": {huge}}}]}}'
+            ),
         ),
         ("half", '{"machine": {"a\\ud800": "\\ud800"}, "points": []}'),
         ("deep", "[" * 100_000),

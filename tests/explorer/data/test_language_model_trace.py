@@ -1,4 +1,5 @@
-"""A text as a language model reads it: its numbers are the scores' own, its maps look back and sum to one."""
+"""A text as a language model reads it: its numbers are the scores' own, its maps look back and sum
+to one."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Search, alternatives, tree and attention of one sentence: each agrees with the others, and with the translator."""
+"""Search, alternatives, tree and attention of one sentence: each agrees with the others, and with
+the translator."""
 
 import math
 from types import SimpleNamespace

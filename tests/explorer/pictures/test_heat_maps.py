@@ -1,4 +1,5 @@
-"""Heat maps: the pixels say where the weight is, and nothing is printed or warned about on the way."""
+"""Heat maps: the pixels say where the weight is, and nothing is printed or warned about on the
+way."""
 
 import dataclasses
 import warnings

@@ -33,7 +33,8 @@ def test_labels_without_a_font_become_numbers_and_the_picture_says_so() -> None:
 def test_a_font_installed_after_matplotlib_wrote_its_list_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its list is read from a file that is never renewed; here a font of its own plays the part of the new one."""
+    """Its list is read from a file that is never renewed; here a font of its own plays the part of
+    the new one."""
     from matplotlib import font_manager
 
     new = "DejaVu Sans Mono"

@@ -23,7 +23,8 @@ from tests.explorer.pictures.test_heat_maps import assert_drawn
 
 
 def sharp_trace():  # type: ignore[no-untyped-def]
-    """A trace in which "it" (piece 7) gives 0.5 to "animal", 0.2 + 0.1 to "tir" + "ed", 0.15 to itself, 0.05 to the end."""
+    """A trace in which "it" (piece 7) gives 0.5 to "animal", 0.2 + 0.1 to "tir" + "ed", 0.15 to
+    itself, 0.05 to the end."""
     weights = np.full((1, len(ENGLISH), len(ENGLISH)), 1 / len(ENGLISH))
     weights[0, 7] = 0.0
     weights[0, 7, [1, 4, 5, 7, 10]] = [0.5, 0.2, 0.1, 0.15, 0.05]
@@ -98,7 +99,8 @@ ANIMAL, STREET, TIRED, IT = 1, 3, 4, 7
 
 
 def with_heads(*rows: dict[int, float], kind: MapKind = "encoder_self") -> Trace:
-    """Each head is even, but its pronoun ("it", or "es" in the translation) gives these weights to source pieces."""
+    """Each head is even, but its pronoun ("it", or "es" in the translation) gives these weights to
+    source pieces."""
     trace = make_trace((*ENGLISH[:STREET], "▁street", *ENGLISH[STREET + 1 :]))
     queries = trace.source_pieces if kind == "encoder_self" else trace.target_pieces
     pronoun = (
@@ -120,7 +122,8 @@ def test_the_head_that_looks_at_the_noun_that_is_meant(kind: MapKind) -> None:
         traces = [with_heads(*first, kind=kind), with_heads(*second, kind=kind)]
         return find_antecedent_head(traces, "it", antecedents=("animal", "street"), kind=kind)
 
-    # Head 0 changes most, from the last word to the street; head 1 follows the nouns; head 2 does it more weakly.
+    # Head 0 changes most, from the last word to the street; head 1 follows the nouns; head 2 does
+    # it more weakly.
     first = [{TIRED: 1.0}, {ANIMAL: 0.9, STREET: 0.1}, {ANIMAL: 0.5, TIRED: 0.5}]
     second = [{STREET: 1.0}, {ANIMAL: 0.38, STREET: 0.40, TIRED: 0.22}, {STREET: 0.5, TIRED: 0.5}]
     assert find(first, second) == LayerHead(0, 1, resolves=True)

@@ -1,4 +1,5 @@
-"""Numbers, positions and patterns over HTTP are the library's own; what is too large is refused with a sentence."""
+"""Numbers, positions and patterns over HTTP are the library's own; what is too large is refused
+with a sentence."""
 
 import json
 import math
@@ -125,7 +126,8 @@ def test_a_row_that_nobody_waits_for_is_not_searched(models: dict[str, LoadedMod
 def test_what_may_be_translated_may_be_opened_up(
     client: TestClient, models: dict[str, LoadedModel], num_pieces: int, status: int
 ) -> None:
-    """The model's own translation is cut where the row ends, and its mark of the beginning is not counted."""
+    """The model's own translation is cut where the row ends, and its mark of the beginning is not
+    counted."""
     encode = models["tiny"].value.tokenizers.source.encode
     text = "a" * next(size for size in range(1, 2_000) if len(encode("a" * size)) == num_pieces)
     for body in ({"kind": "encoder_self", "query": num_pieces}, {"kind": "cross"}):

@@ -55,7 +55,8 @@ def test_a_language_that_is_not_there_is_refused(address: tuple[str, str]) -> No
 
 
 def test_simplified_chinese_is_asked_for_by_the_clients_own_name(tmp_path: Path) -> None:
-    """A model whose recipe writes `zh`: the client finds `zh-Hans` among the languages and asks for it."""
+    """A model whose recipe writes `zh`: the client finds `zh-Hans` among the languages and asks for
+    it."""
     bundle = load_translator_bundle(BUNDLE)
     recipe = bundle.recipe.model_copy(
         update={"data": bundle.recipe.data.model_copy(update={"target": "zh"})}

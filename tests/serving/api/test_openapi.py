@@ -1,4 +1,5 @@
-"""S4: requests made up from the server's own description, by a stranger to it; no server error, replies as described."""
+"""S4: requests made up from the server's own description, by a stranger to it; no server error,
+replies as described."""
 
 from collections.abc import Collection
 from typing import Any
@@ -48,7 +49,8 @@ def examine(
             continue
 
         def check(case: Any) -> None:
-            # What fits may still be a wish that cannot be granted: `described_refusals` checks that in the tool's place.
+            # What fits may still be a wish that cannot be granted: `described_refusals` checks that
+            # in the tool's place.
             reply = case.call()
             if reply.status_code != 413:  # a refusal too, but not one the tool counts as such
                 case.validate_response(
@@ -96,7 +98,8 @@ def test_every_address_is_described_with_examples(client: TestClient) -> None:
 
 
 def test_every_bound_of_a_body_stands_in_the_description(client: TestClient) -> None:
-    """`ge` and `le` are pydantic's own words: where they appear, a bound is checked but not described."""
+    """`ge` and `le` are pydantic's own words: where they appear, a bound is checked but not
+    described."""
     text = client.get("/openapi.json").text
     assert '"minimum":' in text
     for word in ("ge", "le", "gt", "lt", "multiple_of"):

@@ -1,8 +1,10 @@
-"""schemathesis with all its checks against a running server that holds every kind of model: no failure.
+"""schemathesis with all its checks against a running server that holds every kind of model: no
+failure.
 
-`unsupported_method` and `allow_header_conformance` only see anything in the tool's own phases, so the tool is run as a
-program here. Its check of accepted requests counts statuses, and 422 also says "well-formed, but not possible here";
-`described_refusals` reads the code of the refusal in its place.
+`unsupported_method` and `allow_header_conformance` only see anything in the tool's own phases, so
+the tool is run as a program here. Its check of accepted requests counts statuses, and 422 also says
+"well-formed, but not possible here"; `described_refusals` reads the code of the refusal in its
+place.
 """
 
 import os

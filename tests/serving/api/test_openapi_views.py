@@ -1,4 +1,5 @@
-"""S4 for what the page asks: made-up requests to traces, numbers, positions, patterns, language models, vectors and runs."""
+"""S4 for what the page asks: made-up requests to traces, numbers, positions, patterns, language
+models, vectors and runs."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""`/v1/trace`, `/v1/occlude` and the page: numbers of the library, limits, and nothing that leaves the folder."""
+"""`/v1/trace`, `/v1/occlude` and the page: numbers of the library, limits, and nothing that leaves
+the folder."""
 
 import base64
 

@@ -1,4 +1,5 @@
-"""Connections that ask nothing, drip, or do not read: they end, and meanwhile others are answered."""
+"""Connections that ask nothing, drip, or do not read: they end, and meanwhile others are
+answered."""
 
 import asyncio
 import socket
@@ -138,12 +139,14 @@ def test_a_refused_client_that_is_still_sending_can_read_why(running: Running) -
 
 
 def test_the_event_loop_is_not_whatever_is_installed(models: dict[str, LoadedModel]) -> None:
-    """uvloop does not hand open files to a process it starts, and searching processes are given some."""
+    """uvloop does not hand open files to a process it starts, and searching processes are given
+    some."""
     assert configure(create_app(models, ServerSettings())).loop == "asyncio"
 
 
 def test_small_writes_leave_at_once() -> None:
-    """Head and body of a reply are two writes: with Nagle's algorithm the second waits until the client confirms the first, 40 ms later."""
+    """Head and body of a reply are two writes: with Nagle's algorithm the second waits until the
+    client confirms the first, 40 ms later."""
     accepted: list[int] = []
 
     async def scene() -> None:

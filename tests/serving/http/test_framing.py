@@ -1,4 +1,5 @@
-"""Framing as RFC 9112 says: what can be read in two ways is refused and closed, what is whole is answered."""
+"""Framing as RFC 9112 says: what can be read in two ways is refused and closed, what is whole is
+answered."""
 
 import socket
 from contextlib import suppress
@@ -41,7 +42,8 @@ from tests.serving.running_server import POST, Running, read_all
 def test_framing_that_can_be_read_in_two_ways_is_refused_and_closed(
     running: Running, sent: bytes
 ) -> None:
-    """RFC 9112: 3.2, 5.1, 5.2, 6.1, 6.2. What follows on the connection is never taken for a request."""
+    """RFC 9112: 3.2, 5.1, 5.2, 6.1, 6.2. What follows on the connection is never taken for a
+    request."""
     with running.connect(
         sent=sent + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     ) as connection:
@@ -113,7 +115,8 @@ HEALTH = GET.replace(b"/slow", b"/healthz")
 def test_more_requests_at_once_than_are_held_are_answered_as_far_as_they_are(
     running: Running,
 ) -> None:
-    """One at work and so many behind it, in order; the last reply says that the connection ends, and the end is a clean one."""
+    """One at work and so many behind it, in order; the last reply says that the connection ends,
+    and the end is a clean one."""
     with running.connect(sent=HEALTH + GET + HEALTH * 400) as connection:
         connection.sendall(HEALTH * 2_000)  # still on its way when the connection ends
         found = read_all(connection)

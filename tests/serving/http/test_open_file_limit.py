@@ -1,4 +1,5 @@
-"""As many connections as the system has files for, and a server that stays quiet when there are few."""
+"""As many connections as the system has files for, and a server that stays quiet when there are
+few."""
 
 import json
 import socket
@@ -39,7 +40,8 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 64, open_now + 64))
 
 @pytest.mark.parametrize("num_clients", [60, pytest.param(200, marks=pytest.mark.prove)])
 def test_nobody_is_reset_for_want_of_files(tmp_path: Path, num_clients: int) -> None:
-    """More clients at once than there are files: each is answered, or told 503 and when to return."""
+    """More clients at once than there are files: each is answered, or told 503 and when to
+    return."""
     found: Counter[object] = Counter()
 
     def ask() -> None:
@@ -68,7 +70,8 @@ def test_nobody_is_reset_for_want_of_files(tmp_path: Path, num_clients: int) -> 
 
 @pytest.mark.prove
 def test_two_hundred_idle_connections_and_few_files(tmp_path: Path) -> None:
-    """S12: accepting never fails for want of files, the log stays short, and honest clients are answered."""
+    """S12: accepting never fails for want of files, the log stays short, and honest clients are
+    answered."""
     with ServerProcess(log=tmp_path / "log.txt", before=FEW_FILES) as server:
         idle: list[socket.socket] = []
         until = time.monotonic() + 20

@@ -1,4 +1,5 @@
-"""Offers of another protocol are ignored: the request is read as HTTP/1.1 frames it, and what follows it is a request."""
+"""Offers of another protocol are ignored: the request is read as HTTP/1.1 frames it, and what
+follows it is a request."""
 
 import pytest
 
@@ -27,7 +28,8 @@ def _statuses(found: bytes) -> list[int]:
 def test_a_body_behind_an_offer_is_read_as_framed(
     running: Running, offer: bytes, framed: bytes, size: int
 ) -> None:
-    """The parser took the body for another protocol: what was in the same packet was dropped, what came later was read as a request."""
+    """The parser took the body for another protocol: what was in the same packet was dropped, what
+    came later was read as a request."""
     sent = POST + offer + framed + LAST
     with running.connect() as connection:
         for start in range(0, len(sent), size):

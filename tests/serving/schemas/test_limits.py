@@ -1,4 +1,5 @@
-"""S3: each limit at its value, one above, far above, negative, of another type; always a documented 4xx, soon, in two languages."""
+"""S3: each limit at its value, one above, far above, negative, of another type; always a documented
+4xx, soon, in two languages."""
 
 import time
 from typing import Any

@@ -170,7 +170,8 @@ OVERLOADS: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", OVERLOADS)
 def test_overload_is_refused_and_what_is_accepted_is_finished(name: str) -> None:
     """More at once than fit into their deadline, of every kind."""
-    # Sleeping is most of a step, so that the time of a step does not depend on what else the machine does.
+    # Sleeping is most of a step, so that the time of a step does not depend on what else the
+    # machine does.
     models, _ = slow_models(0.03)
     app = create_app(models, ServerSettings(deadline_seconds=8, queue_seconds=0.2))
 

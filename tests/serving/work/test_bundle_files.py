@@ -1,4 +1,5 @@
-"""Files that were replaced can still be read by who had them open; a bundle replaced while it was being read is told."""
+"""Files that were replaced can still be read by who had them open; a bundle replaced while it was
+being read is told."""
 
 import shutil
 from pathlib import Path

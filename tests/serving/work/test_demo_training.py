@@ -1,4 +1,5 @@
-"""A model trained because the page asked: begun, watched, loaded; and what is said when it fails."""
+"""A model trained because the page asked: begun, watched, loaded; and what is said when it
+fails."""
 
 import sys
 import time
@@ -89,8 +90,14 @@ def test_the_command_is_the_one_a_person_would_give(tmp_path: Path) -> None:
     training = DemoTraining(tmp_path / "demo")
     training.pair = "zh-en"
     assert training.command()[5:] == [
-        "headwise", "train", "pocket", "--run", str(tmp_path / "demo-zh-en"), "data.source=zh", "data.target=en",
-    ]  # fmt: skip
+        "headwise",
+        "train",
+        "pocket",
+        "--run",
+        str(tmp_path / "demo-zh-en"),
+        "data.source=zh",
+        "data.target=en",
+    ]
     (tmp_path / "demo-zh-en").mkdir()
     (tmp_path / "demo-zh-en" / "recipe.yaml").touch()
     assert "--resume" in training.command()

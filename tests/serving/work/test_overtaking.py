@@ -1,4 +1,5 @@
-"""Short work goes first, also in the midst of long work; and everybody pays for the time that was spent on them."""
+"""Short work goes first, also in the midst of long work; and everybody pays for the time that was
+spent on them."""
 
 import threading
 import time
@@ -15,7 +16,8 @@ __all__ = ["worker"]
 
 
 class Stepping:
-    """A search of many steps: it tells at each one whether it goes on, and who was computed in what order."""
+    """A search of many steps: it tells at each one whether it goes on, and who was computed in what
+    order."""
 
     def __init__(self) -> None:
         self.done: list[Any] = []

@@ -1,4 +1,5 @@
-"""A process that hangs, does not begin, is idle or computes: who is killed, who is left alone, and what clients are told."""
+"""A process that hangs, does not begin, is idle or computes: who is killed, who is left alone, and
+what clients are told."""
 
 import asyncio
 import os
@@ -25,7 +26,8 @@ from tests.serving.work.test_process_worker import (
 def test_a_process_that_hangs_is_killed_and_replaced(
     models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped, it neither answers nor computes: what it had is answered by the next one, and what came meanwhile is not piled up."""
+    """Stopped, it neither answers nor computes: what it had is answered by the next one, and what
+    came meanwhile is not piled up."""
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
     monkeypatch.setattr(search_process, "BEAT_SECONDS", 0.4)
     translator = models["tiny"].value
@@ -61,7 +63,8 @@ def test_a_process_that_hangs_is_killed_and_replaced(
 def test_who_waits_for_a_process_that_does_not_begin_is_told_in_time(
     models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch, is_replacement: bool
 ) -> None:
-    """Stopped while it reads its model: whoever has spent half their time on it is told to come back, and not 504."""
+    """Stopped while it reads its model: whoever has spent half their time on it is told to come
+    back, and not 504."""
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
     greedy = models["tiny"].value.settings(["kind=greedy"])
 
@@ -84,7 +87,8 @@ def test_who_waits_for_a_process_that_does_not_begin_is_told_in_time(
         assert (told.value.status, told.value.retry_after) == (503, 5)
         assert order.deadline - 3 < time.monotonic() < order.deadline
         assert not worker._orders
-        # It is not killed for that: a large model may take longer to read than one request may wait.
+        # It is not killed for that: a large model may take longer to read than one request may
+        # wait.
         os.kill(process.pid, signal.SIGCONT)
         later = order_of(models, SENTENCES[:1], greedy)
         worker.put(later)

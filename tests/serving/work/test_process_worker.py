@@ -1,4 +1,5 @@
-"""A process that searches: the same answers, and what happens when clients leave, it fails, dies, or is told to end."""
+"""A process that searches: the same answers, and what happens when clients leave, it fails, dies,
+or is told to end."""
 
 import asyncio
 import os
@@ -93,7 +94,8 @@ def test_it_says_what_the_library_says_and_drops_who_left(models: dict[str, Load
         here = Order([Part(run=lambda parts: [os.getpid()])], deadline=time.monotonic() + 60)
         worker.put(here)
         assert await answer(here) == [os.getpid()]
-        # Whoever leaves is forgotten at once, and by the process, too: a search that never ends would hold up the next.
+        # Whoever leaves is forgotten at once, and by the process, too: a search that never ends
+        # would hold up the next.
         endless = translator.settings(["kind=greedy", "max_length=60000", "min_length=59999"])
         gone = order_of(models, SENTENCES[:2], endless)
         worker.put(gone)
@@ -188,7 +190,8 @@ def test_a_process_that_is_killed_is_started_again_with_what_it_had(
 def test_a_replaced_model_directory_does_not_change_the_model(
     models: dict[str, LoadedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`train --resume` replaces `model/`; a process that must start again later still finds what the server began with."""
+    """`train --resume` replaces `model/`; a process that must start again later still finds what
+    the server began with."""
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
     bundle = tmp_path / "model"
     shutil.copytree(BUNDLE, bundle)

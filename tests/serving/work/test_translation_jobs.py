@@ -1,4 +1,5 @@
-"""S8: texts made to take long take no longer than their length, through the whole way of a text: cut, counted, put together."""
+"""S8: texts made to take long take no longer than their length, through the whole way of a text:
+cut, counted, put together."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +24,8 @@ ATTACKS: dict[str, Callable[[int], str]] = {
     "marks of word starts": lambda n: "\u2581" * n,
 }
 SLOWEST_CHARACTER = 100e-6
-"""Seconds of this thread, on a slow machine; a quadratic way takes far more of them at 100,000 characters."""
+"""Seconds of this thread, on a slow machine; a quadratic way takes far more of them at 100,000
+characters."""
 
 
 def seconds_for(models: dict[str, LoadedModel], text: str) -> float:
@@ -46,7 +48,8 @@ def test_time_grows_with_the_length_and_not_with_its_square(
 ) -> None:
     lengths = (1_000, 4_000)
     short, long = (seconds_for(models, ATTACKS[name](length)) for length in lengths)
-    # Four times the length: 16 times the time if it were the square; what is measured in microseconds may be all noise.
+    # Four times the length: 16 times the time if it were the square; what is measured in
+    # microseconds may be all noise.
     assert long < 10 * short + 0.005
     assert long < lengths[1] * SLOWEST_CHARACTER
 
@@ -54,7 +57,8 @@ def test_time_grows_with_the_length_and_not_with_its_square(
 @pytest.mark.prove
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_hundred_thousand_characters(models: dict[str, LoadedModel], name: str) -> None:
-    """Far beyond what a request may hold (2,000); t(2n) / t(n) < 2.5 from the length on at which it can be measured."""
+    """Far beyond what a request may hold (2,000); t(2n) / t(n) < 2.5 from the length on at which it
+    can be measured."""
     times = [seconds_for(models, ATTACKS[name](length)) for length in (25_000, 50_000, 100_000)]
     assert all(later < 2.5 * earlier + 0.01 for earlier, later in pairwise(times)), times
     assert times[-1] < 100_000 * SLOWEST_CHARACTER

@@ -24,7 +24,10 @@ from headwise.weights import read_tensors
 
 GOOD = ["good film", "a good day", "very good", "good good time", "the film was good"]
 BAD = ["bad film", "a bad day", "very bad", "bad bad time", "the film was bad"]
-SAW = "I/P saw/V a/D saw/N\nwe/P saw/V the/D saw/N\na/D saw/N cuts/V\nI/P saw/V it/P\nthe/D saw/N cuts/V it/P\n"
+SAW = (
+    "I/P saw/V a/D saw/N\nwe/P saw/V the/D saw/N\na/D saw/N cuts/V\nI/P saw/V it/P\nthe/D saw/N "
+    "cuts/V it/P\n"
+)
 TRAINING = {
     "steps": 40,
     "batch_tokens": 64,
@@ -197,7 +200,10 @@ def test_labels_and_splits_that_are_not_there(tmp_path: Path) -> None:
             recipe_from(recipe.model_dump(mode="json"), [f"data.test={tmp_path}/test.tsv"]),
             run=tmp_path / "run",
         )
-    split = f"data.valid={{path: {tmp_path}/test.tsv, split: {{by: en, part: valid, valid: 1, test: 1, of: 100000}}}}"
+    split = (
+        f"data.valid={{path: {tmp_path}/test.tsv, split: {{by: en, part: valid, valid: 1, test: "
+        f"1, of: 100000}}}}"
+    )
     with pytest.raises(DataError, match=r"data\.valid has nothing to learn from or measure"):
         train(recipe_from(recipe.model_dump(mode="json"), [split]), run=tmp_path / "run")
 

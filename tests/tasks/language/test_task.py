@@ -1,4 +1,5 @@
-"""Neural language models from recipe to answers: every kind, both ways of reading, resumed bit for bit, learning to the entropy."""
+"""Neural language models from recipe to answers: every kind, both ways of reading, resumed bit for
+bit, learning to the entropy."""
 
 import math
 import shutil
@@ -139,7 +140,8 @@ def _after_three(session: object) -> str | None:
 
 @pytest.mark.parametrize("kind", ["neural_ngram", "gru", "gpt"])
 def test_a_small_grammar_is_learnt_to_its_entropy(kind: str, tmp_path: Path) -> None:
-    """Subject, verb and object, the verb fixed by the subject: 2 · log 4 per sentence is all that is uncertain."""
+    """Subject, verb and object, the verb fixed by the subject: 2 · log 4 per sentence is all that
+    is uncertain."""
     generator = numpy_generator("grammar")
     lines = [f"s{s} v{s} o{o}" for s, o in generator.integers(4, size=(400, 2))]
     (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,4 +1,5 @@
-"""ELMo from recipe to bundle: it learns to count both ways, resumes bit for bit, and is started from."""
+"""ELMo from recipe to bundle: it learns to count both ways, resumes bit for bit, and is started
+from."""
 
 import math
 from pathlib import Path
@@ -70,7 +71,8 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @torch.no_grad()
 def test_lines_are_closed_and_asked_for_from_both_sides() -> None:
-    """The sums of a batch against each line by itself, written out; a word past the vocabulary is the unknown one."""
+    """The sums of a batch against each line by itself, written out; a word past the vocabulary is
+    the unknown one."""
     batch = pad_lines([[4, 9, 5], [6]], first=1)
     whole, lengths = close_lines(batch)
     assert whole.tolist() == [[1, 4, 9, 5, 2], [1, 6, 2, 0, 0]]
@@ -141,7 +143,8 @@ def _plain(value: Any) -> str:
 def test_other_commands_say_what_it_is(pretrained: Path) -> None:
     with pytest.raises(
         CheckpointError,
-        match=r"an ELMo model.*two half sentences do not.*a language model is needed; use `headwise senses`",
+        match=r"an ELMo model.*two half sentences do not.*a language model is needed; use "
+        r"`headwise senses`",
     ):
         LanguageModel.load(pretrained)
     with pytest.raises(CheckpointError, match="a classifier or tagger is needed"):

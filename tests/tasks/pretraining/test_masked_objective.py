@@ -151,7 +151,8 @@ def test_a_classifier_starts_from_it(pretrained: Path, tmp_path: Path) -> None:
 def test_it_gives_no_sentence_a_probability(pretrained: Path) -> None:
     with pytest.raises(
         CheckpointError,
-        match=r"guesses a masked token from both sides.*a language model is needed; use `headwise senses`",
+        match=r"guesses a masked token from both sides.*a language model is needed; use `headwise "
+        r"senses`",
     ):
         LanguageModel.load(pretrained)
 
@@ -243,7 +244,8 @@ def test_a_validation_of_one_word_is_measured(tmp_path: Path) -> None:
 
 
 def test_the_counts_of_ten_thousand_hidden_words() -> None:
-    """15 of 100 asked for; of these 80 hidden, 10 another word, 10 the word itself, within four deviations."""
+    """15 of 100 asked for; of these 80 hidden, 10 another word, 10 the word itself, within four
+    deviations."""
     tokens = torch.from_numpy(np.random.default_rng(2).integers(4, 5003, size=(257, 263)))
     masked = mask_rows(
         _rows(tokens),
@@ -262,7 +264,8 @@ def test_the_counts_of_ten_thousand_hidden_words() -> None:
 
 
 def test_next_sentence_beside_hidden_words(tmp_path: Path) -> None:
-    """Lines that count on: a line and its next are told from a line and any other, and the encoder can be started from."""
+    """Lines that count on: a line and its next are told from a line and any other, and the encoder
+    can be started from."""
     lines = [
         f"{name} {word}"
         for name in ("red", "blue", "green", "black", "white")

@@ -1,4 +1,5 @@
-"""Vectors of words in sentences and what a probe reads off them: static ones say nothing of the sense, ELMo's and BERT's do."""
+"""Vectors of words in sentences and what a probe reads off them: static ones say nothing of the
+sense, ELMo's and BERT's do."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +23,8 @@ NEAR = {"river": ("water", "boat", "fish"), "money": ("loan", "coin", "cash")}
 
 
 def occurrences(count: int, key: int) -> list[Occurrence]:
-    """`bank` between words that tell its sense, so that a language model has a reason to remember the one for the other."""
+    """`bank` between words that tell its sense, so that a language model has a reason to remember
+    the one for the other."""
     generator = np.random.default_rng(key)
     found = []
     for number in range(2 * count):

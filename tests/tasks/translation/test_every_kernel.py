@@ -1,4 +1,5 @@
-"""Every attention kernel through a whole recipe: it trains, the loss falls, the bundle loads, and decoding with a memory is decoding without."""
+"""Every attention kernel through a whole recipe: it trains, the loss falls, the bundle loads, and
+decoding with a memory is decoding without."""
 
 import json
 import math

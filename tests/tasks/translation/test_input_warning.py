@@ -141,11 +141,16 @@ def test_without_counts_of_words_the_built_in_detector_judges(
     assert words in (found.en if found else "")
 
 
-EVERYDAY = """OK|Okay|Thanks|Thank you|Thanks a lot|Yes|No|Hello|Hi|Hi there|Good morning|Good night|Goodbye|Bye|See you soon|Sorry
-Excuse me|Please|Welcome|You're welcome|Cheers|Help|Stop|Wait|Never mind|No problem|Of course|Sure|Great|Congratulations|Good luck
-Take care|I'm fine|Really?|Maybe later|Settings|Log in|Cancel|Save|Delete|Menu|Error|Loading|Done|Nice|Cool|Good idea|Email""".replace(
-    "\n", "|"
-).split("|")
+EVERYDAY = (
+    """
+OK|Okay|Thanks|Thank you|Thanks a lot|Yes|No|Hello|Hi|Hi there|Good morning|Good night|Goodbye
+Bye|See you soon|Sorry|Excuse me|Please|Welcome|You're welcome|Cheers|Help|Stop|Wait|Never mind
+No problem|Of course|Sure|Great|Congratulations|Good luck|Take care|I'm fine|Really?|Maybe later
+Settings|Log in|Cancel|Save|Delete|Menu|Error|Loading|Done|Nice|Cool|Good idea|Email
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
 
 
 def test_everyday_words_are_no_evidence(translator: Translator) -> None:
@@ -203,10 +208,18 @@ def test_lines_are_told_with_their_places_and_then_counted(
     found = [one.warning for one in translate_lines(translator, lines)]
     assert [one is None for one in found] == [True, False, False, False, False]
     assert caplog.messages == [
-        "in.txt:2: 4 of the 5 words are rare or missing in the en text that the model learned from; "
-        "the translation may be nonsense",
-        "in.txt:3: this looks like de, but the model reads en and writes de; the translation may be nonsense",
-        "2 more lines were unlike the text that this model learned from: the translation may be nonsense",
+        (
+            "in.txt:2: 4 of the 5 words are rare or missing in the en text that the model learned "
+            "from; the translation may be nonsense"
+        ),
+        (
+            "in.txt:3: this looks like de, but the model reads en and writes de; the translation "
+            "may be nonsense"
+        ),
+        (
+            "2 more lines were unlike the text that this model learned from: the translation may "
+            "be nonsense"
+        ),
     ]
     caplog.clear()
     use_language("zh")

@@ -1,4 +1,5 @@
-"""A line that is too long: its sentences as on lines of their own, or nothing, or a refusal; and every line told with its place."""
+"""A line that is too long: its sentences as on lines of their own, or nothing, or a refusal; and
+every line told with its place."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -131,7 +132,10 @@ def test_left_empty_or_refused(narrow: Translator, caplog: pytest.LogCaptureFixt
     count = len(narrow.encode(text)) + 1
     assert caplog.messages == [
         f"in.txt:1: has {count} tokens, at most 13 are read at once; its translation is left empty",
-        "in.txt:3: is longer than 65,536 bytes and is not read; its translation is left empty: put one sentence on a line",
+        (
+            "in.txt:3: is longer than 65,536 bytes and is not read; its translation is left "
+            "empty: put one sentence on a line"
+        ),
     ]
     with pytest.raises(
         DataError, match=rf"^in.txt:2: has {count} tokens, at most 13 are translated; split it into"

@@ -1,4 +1,5 @@
-"""The whole loss, gradient included, is one graph for the compiler; a stop inside would be silent and slow."""
+"""The whole loss, gradient included, is one graph for the compiler; a stop inside would be silent
+and slow."""
 
 import subprocess
 import sys
@@ -8,7 +9,8 @@ import pytest
 ONE_GRAPH = """
 import torch
 from headwise.data.packing import NAMES, PackedBatch
-from headwise.models.choices import DecoderSettings, EncoderDecoderSettings, StackSettings, build_model
+from headwise.models.choices import DecoderSettings, EncoderDecoderSettings, StackSettings
+from headwise.models.choices import build_model
 from headwise.randomness import torch_generator
 from headwise.tasks.translation.objective import TranslationLoss
 
@@ -19,7 +21,8 @@ batch = PackedBatch(**{name: torch.ones(3, 7, dtype=torch.int64) for name in NAM
 for training, half in ((False, True), (True, False)):
     task = TranslationLoss(model.train(training), 0.1)
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
-        loss = torch.compile(task.loss, backend="aot_eager", fullgraph=True, dynamic=False)(batch).loss
+        compiled = torch.compile(task.loss, backend="aot_eager", fullgraph=True, dynamic=False)
+        loss = compiled(batch).loss
         if not training:
             torch.testing.assert_close(loss, task.loss(batch).loss, rtol=1e-3, atol=1e-3)
     loss.backward()

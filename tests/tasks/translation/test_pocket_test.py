@@ -14,7 +14,8 @@ from headwise.tasks.translation.translator import Translation, Translator
 
 
 class Grammar:
-    """A translator that knows the answers of the pocket corpus; it swaps one pronoun when told to."""
+    """A translator that knows the answers of the pocket corpus; it swaps one pronoun when told
+    to."""
 
     source_language, target_language = "en", "de"
 

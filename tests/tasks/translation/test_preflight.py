@@ -46,7 +46,8 @@ def needed(recipe: object) -> int:
 
 
 def prepare_long(tmp_path: Path, part: str) -> TranslationRecipe:
-    """The source is twice as long as the target, and one source of `part` longer than all others."""
+    """The source is twice as long as the target, and one source of `part` longer than all
+    others."""
     for name in ("train", "valid", "test"):
         sources = ["ja nein " * 8] * 20 + ["ja " * 40] * (name == part)
         (tmp_path / f"{name}.de").write_text("\n".join(sources) + "\n", encoding="utf-8")
@@ -199,7 +200,8 @@ def test_a_model_that_is_itself_too_large_says_so(monkeypatch: pytest.MonkeyPatc
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
         MemoryError(),
         RuntimeError(
-            "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory"
+            "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't "
+            "allocate memory"
         ),
     ],
 )

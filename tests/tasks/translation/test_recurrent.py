@@ -1,4 +1,5 @@
-"""A recurrent translator through everything a Transformer goes through: training, resuming, bundles, searches, maps, plans."""
+"""A recurrent translator through everything a Transformer goes through: training, resuming,
+bundles, searches, maps, plans."""
 
 import json
 from pathlib import Path

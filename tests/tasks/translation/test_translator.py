@@ -216,7 +216,8 @@ def test_what_attention_cannot_read_is_refused_before_it_is_asked(tmp_path: Path
     summed.model.encode = None  # type: ignore[method-assign]
     with pytest.raises(
         DataError,
-        match=r"sentence 1 of the input has \d+ tokens, at most 64 .*encoder\.attention\.max_length=64",
+        match=r"sentence 1 of the input has \d+ tokens, at most 64 "
+        r".*encoder\.attention\.max_length=64",
     ) as caught:
         summed(["dog " * 99])
     assert "or with model.encoder.attention.kind=fused, without a limit" in str(caught.value)

@@ -1,4 +1,5 @@
-"""Translations while training: what is logged is what the finished model scores, and the training does not notice."""
+"""Translations while training: what is logged is what the finished model scores, and the training
+does not notice."""
 
 import json
 from pathlib import Path

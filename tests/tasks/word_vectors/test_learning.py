@@ -1,4 +1,5 @@
-"""Word vectors from recipe to neighbours, on a made-up language whose two classes of words never meet."""
+"""Word vectors from recipe to neighbours, on a made-up language whose two classes of words never
+meet."""
 
 import json
 import re
@@ -219,7 +220,8 @@ def test_text_that_cannot_be_learnt_from(tmp_path: Path, content: str, reason: s
 
 
 def test_what_cbow_takes_at_once(corpus: Path) -> None:
-    """Fewer strangers than skip-gram unless the recipe says how many; batches twice as large in a text of many words, never in one of few."""
+    """Fewer strangers than skip-gram unless the recipe says how many; batches twice as large in a
+    text of many words, never in one of few."""
     cbow, skip_gram = recipe(corpus, {"kind": "cbow"}), recipe(corpus, {"kind": "skip_gram"})
     own = recipe(corpus, {"kind": "cbow", "output": {"kind": "negative_sampling", "pool": 7}})
     assert [num_strangers(one, one.model.output) for one in (cbow, skip_gram, own)] == [20, 24, 7]
