@@ -19,20 +19,9 @@ def encode(lines: list[str], encoding: str = "utf-8", end: str = "\n") -> bytes:
 
 
 def train(headwise: Headwise, *overrides: str, language: str = "en") -> Answer:
-    answer = headwise(
-        "--lang",
-        language,
-        "train",
-        "pocket",
-        "--run",
-        "new/run",
-        *OVERRIDES,
-        "data.valid=null",
-        "data.test=null",
-        "text={size: 300}",
-        "training.steps=1",
-        *overrides,
-    )
+    settings = ("data.valid=null", "data.test=null", "text={size: 300}", "training.steps=1")
+    command = ("--lang", language, "train", "pocket", "--run", "new/run")
+    answer = headwise(*command, *OVERRIDES, *settings, *overrides)
     if answer.status:
         assert not Path("new").exists(), "nothing half-written"
         assert answer.out == ""
