@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import load_models
 
 BUNDLE = Path(__file__).resolve().parents[1] / "fixtures" / "format-1" / "bundle"

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from headwise.pocket import NOTES_EXAMPLES
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import load_models
 from tests.browser.conftest import FLAGS, RunningServer, find_chromium
 

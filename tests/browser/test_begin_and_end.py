@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from headwise.serving.api import trace as trace_addresses
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.demo_training import DemoTraining
 from headwise.serving.work.loaded_models import load_models
 from tests.browser.conftest import BUNDLE, RunningServer, Visit

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from headwise.models.vector_space import VectorSpace
 from headwise.randomness import numpy_generator
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel
 from headwise.tasks.language.language_model import LanguageModel
 from tests.browser.conftest import RunningServer, Visit

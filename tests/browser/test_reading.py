@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel, load_models
 from tests.browser.conftest import BUNDLE, RunningServer, Visit
 from tests.browser.test_mechanics import ask

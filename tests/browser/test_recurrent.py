@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from headwise.models.choices import build_model
 from headwise.randomness import torch_generator
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel
 from headwise.tasks.recipe import load_translation_recipe
 from headwise.tasks.translation.bundle import TranslatorBundle

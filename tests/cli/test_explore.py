@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from headwise.cli import explore
-from headwise.serving import uvicorn_server as running
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving import uvicorn_server
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel
 from tests.cli.conftest import Headwise
 from tests.explorer.conftest import BUNDLE
@@ -31,7 +31,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], ServerSetti
         calls.append((list(models), settings))
         opened("http://127.0.0.1:1/")
 
-    monkeypatch.setattr(running, "serve", serve)
+    monkeypatch.setattr(uvicorn_server, "serve", serve)
     return calls
 
 

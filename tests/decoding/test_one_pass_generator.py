@@ -29,7 +29,7 @@ from headwise.decoding.results import (
 )
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import load_models
 from headwise.text.tokenizer import EOS, NUM_SPECIAL
 from tests.serving.conftest import BUNDLE

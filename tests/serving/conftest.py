@@ -7,9 +7,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headwise.serving.app import create_app
-from headwise.serving.http import connection as connections
-from headwise.serving.http import connection_limit as slots
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http import connection, connection_limit
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel, load_models
 from tests.serving.running_server import Running
 
@@ -29,8 +28,8 @@ def client(models: dict[str, LoadedModel]) -> Iterator[TestClient]:
 
 @pytest.fixture
 def running(models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.4)
-    monkeypatch.setattr(slots, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.4)
+    monkeypatch.setattr(connection_limit, "MIN_WAIT_SECONDS", 0.0)
     found = Running(models)
     try:
         yield found

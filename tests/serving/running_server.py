@@ -10,12 +10,11 @@ from contextlib import AsyncExitStack
 
 from fastapi import Request
 
-from headwise.serving.api.translation_stream import HeldResponse
+from headwise.serving.api.translation_stream import AdmittedStream
 from headwise.serving.app import create_app
-from headwise.serving.http.listener import AcceptingServer
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.server import Server
-from headwise.serving.uvicorn_server import configure, open_socket
+from headwise.serving.uvicorn_server import UvicornServer, configure, open_socket
 from headwise.serving.work.loaded_models import LoadedModel
 
 POST = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -31,10 +30,10 @@ class Running:
         """While it is set, nothing that was asked for slowly is answered."""
         self.state: Server = app.state.server
 
-        async def endless() -> HeldResponse:
+        async def endless() -> AdmittedStream:
             held = AsyncExitStack()
-            await held.enter_async_context(self.state.place("tiny", until=math.inf))
-            return HeldResponse(_shout(), held)
+            await held.enter_async_context(self.state.queue_place("tiny", until=math.inf))
+            return AdmittedStream(_shout(), held)
 
         async def slow() -> str:
             await asyncio.sleep(0.3)
@@ -55,8 +54,8 @@ class Running:
         self.listening = open_socket(settings)
         self.port = self.listening.getsockname()[1]
         config = configure(app)
-        config.http.slots.most = 7  # type: ignore[union-attr]
-        self.server = AcceptingServer(config)
+        config.http.limit.max_connections = 7  # type: ignore[union-attr]
+        self.server = UvicornServer(config)
         self.thread = threading.Thread(target=lambda: self.server.run(sockets=[self.listening]))
         self.thread.start()
 

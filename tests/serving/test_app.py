@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from headwise.errors import HeadwiseError, UsageError
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.uvicorn_server import serve
 from headwise.serving.work.loaded_models import LoadedModel
 from headwise.tasks.translation.translator import Translator

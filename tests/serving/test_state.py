@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from headwise.serving.app import create_app
-from headwise.serving.http.errors import CaughtBugs
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.errors import InternalErrors
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.worker import Worker
 from tests.serving.event_loops import run_alone
 from tests.serving.slow_models import slow_models
@@ -167,7 +167,7 @@ def test_a_bug_after_the_first_word_ends_the_reply(caplog: pytest.LogCaptureFixt
     async def receive() -> Any:
         return {"type": "http.disconnect"}
 
-    run_alone(CaughtBugs(break_off)({"type": "http", "path": "/"}, receive, send))
+    run_alone(InternalErrors(break_off)({"type": "http", "path": "/"}, receive, send))
     assert [message["type"] for message in sent] == ["http.response.start"]
     assert "ValueError" in caplog.text
     assert "what was sent" not in caplog.text

@@ -16,9 +16,9 @@ from headwise.data.pairs.encoding_workers import encode_blocks
 from headwise.data.pairs.filtering import FilterSettings, LengthLimits
 from headwise.data.pairs.held_out import HeldOut
 from headwise.data.pairs.parallel_files import Pair
-from headwise.serving.work.bundle_files import HeldFiles
+from headwise.serving.work.bundle_files import BundleFiles
 from headwise.serving.work.demo_training import DemoTraining
-from headwise.serving.work.process_worker import WorkerApart
+from headwise.serving.work.process_worker import ProcessWorker
 from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import CharacterSettings, learn_tokenizers
 from tests.explorer.conftest import BUNDLE
@@ -75,14 +75,16 @@ def test_processes_that_tokenise(hostile: Path, tmp_path: Path) -> None:
 
 def test_the_process_that_searches(hostile: Path) -> None:
     async def play() -> None:
-        worker = WorkerApart("tiny", Translator.load(BUNDLE), HeldFiles(BUNDLE), precision="fp32")
+        worker = ProcessWorker(
+            "tiny", Translator.load(BUNDLE), BundleFiles(BUNDLE), precision="fp32"
+        )
         worker.start()
-        await worker.open()
+        await worker.start_process()
         until = time.monotonic() + 120
         while not worker.is_alive and not worker.num_restarts and time.monotonic() < until:
             await asyncio.sleep(0.05)
         assert worker.is_alive
-        await worker.shut()
+        await worker.stop_process()
         worker.close()
 
     asyncio.run(play())
@@ -95,7 +97,7 @@ def test_the_training_that_the_page_asked_for(hostile: Path, tmp_path: Path) -> 
     try:
         until = time.monotonic() + 120
         while not (training.run / "recipe.yaml").exists() and time.monotonic() < until:
-            assert training.is_going_on, training.status()
+            assert training.is_running, training.status()
             time.sleep(0.05)
     finally:
         training.end()

@@ -77,9 +77,9 @@ def find_demos(directory: Path) -> list[str]:
 
 def check(arguments: argparse.Namespace) -> None:
     require_server()
-    from headwise.serving.http.exposure import check_exposure
+    from headwise.serving.http.api_keys import check_keys_given
 
-    check_exposure(server_settings(arguments))
+    check_keys_given(server_settings(arguments))
 
 
 def run(arguments: argparse.Namespace) -> int:

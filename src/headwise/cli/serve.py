@@ -139,9 +139,9 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     require_server()
-    from headwise.serving.http.exposure import check_exposure
+    from headwise.serving.http.api_keys import check_keys_given
 
-    check_exposure(_settings(arguments))
+    check_keys_given(_settings(arguments))
 
 
 def _settings(arguments: argparse.Namespace) -> Any:
@@ -159,7 +159,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     settings = _settings(arguments)
     models = load_models(arguments.models, device=arguments.device, precision=arguments.precision)
-    serve(models, settings, announce=announce, apart=True)
+    serve(models, settings, announce=announce, use_processes=True)
     return 0
 
 
@@ -171,7 +171,7 @@ def server_settings(
     rate: int | None = None,
 ) -> Any:
     """The options of `add_listening`, and limits, as checked settings."""
-    from headwise.serving.schemas.limits import ServerSettings
+    from headwise.serving.http.server_settings import ServerSettings
     from headwise.settings import check_settings
 
     if arguments.runs is not None and not Path(arguments.runs).is_dir():

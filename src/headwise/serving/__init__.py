@@ -1,10 +1,11 @@
-"""A trained bundle behind HTTP: translate, look inside, measure. What the command line does, for
-many at once.
+"""Models behind HTTP: translate, inspect, measure, for many clients at once.
 
-    request → limits.py (how much) → keys.py (who) → schemas.py (what) → state.py (a place in the queue)
-            → worker.py (one thread a model; equal searches share a batch), for translators in a process of its own (apart.py)
-            → reply, or faults.py (why not)
+    http/     connections and their limits, checks of a request before its route, keys, errors
+    schemas/  the bodies of requests and replies
+    api/      the routes, one file a subject
+    work/     loaded models, queues, batches, worker threads and worker processes
 
-One file a subject: `api/` holds the addresses, the rest what they stand on. `create_app` (app.py)
-puts them together.
+`uvicorn_server.py` runs the process, `app.py` puts the application together, `server.py` holds what
+all requests share, and `state.py` is what a route sees of it. The guide follows one request through
+these files: docs/guide/en/29-how-a-request-is-answered.md.
 """

@@ -1,10 +1,11 @@
-"""The server as a value: models and settings in, an ASGI application out.
+"""The ASGI application: models and settings in, a FastAPI application out.
 
     app = create_app(load_models(["runs/demo"]), ServerSettings())
 
-`ROUTERS` lists every subject. On start the workers begin and each translator translates once, so
-that the first client does not pay for it; `/readyz` says when. The interactive documentation of
-FastAPI is off: it would load scripts from elsewhere. Tested through every address.
+A request passes `RequestGuard`, then the routes of `ROUTERS`. On start the workers begin and each
+translator translates once, so that the first client does not wait for it; `/readyz` tells when that
+is done. FastAPI's interactive documentation is off: it would load scripts from other sites. Tested
+through every route.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI, Request
 
 import headwise
 from headwise.decoding.choices import DecodingSettings
@@ -36,15 +37,13 @@ from headwise.serving.api import (
     translate,
 )
 from headwise.serving.api.decoding_options import choose_settings
-from headwise.serving.api.translation_stream import watch_part
-from headwise.serving.http.access import require_key
-from headwise.serving.http.errors import CaughtBugs, add_faults
-from headwise.serving.http.request_guard import Door
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.errors import InternalErrors, add_error_handlers
+from headwise.serving.http.request_guard import RequestGuard
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.server import Server
-from headwise.serving.work.jobs import Order, Part
+from headwise.serving.work.jobs import Job, JobPart
 from headwise.serving.work.loaded_models import LoadedModel
-from headwise.serving.work.translation_jobs import prepare
+from headwise.serving.work.translation_jobs import prepare_texts, streamed_part
 from headwise.tasks.translation.translator import Translator
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -60,9 +59,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     metrics.router,
     demo.router,
 )
-"""For whoever has a key, where keys are asked for."""
+"""Routes that require a key, where keys are required."""
 OPEN_ROUTERS: tuple[APIRouter, ...] = (health.router, libretranslate.router, page.router)
-"""For anyone, or with a check of their own."""
+"""Routes that require none, or check it themselves."""
 
 WARM_UP_SECONDS = 600.0
 FIRST_TEXTS = ("a", "a b c")
@@ -70,15 +69,19 @@ MEASURED_TEXTS = ("a b c d e f g h",) * 32
 
 
 def create_app(
-    given: Mapping[str, LoadedModel], settings: ServerSettings | None = None, *, apart: bool = False
+    given: Mapping[str, LoadedModel],
+    settings: ServerSettings | None = None,
+    *,
+    use_processes: bool = False,
 ) -> FastAPI:
-    """The application that serves these models; `apart`: searches run in processes of their own
-    (`apart.py`).
+    """The application that serves these models.
+
+    `use_processes`: searches run in worker processes (`work/process_worker.py`).
     """
-    server = Server(given, settings or ServerSettings(), apart=apart)
+    server = Server(given, settings or ServerSettings(), use_processes=use_processes)
 
     @asynccontextmanager
-    async def live(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await server.start()
         tasks = [
             asyncio.create_task(warm_up(server)),
@@ -99,68 +102,82 @@ def create_app(
         ),
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # a redirect would name the host that was asked for
-        lifespan=live,
+        redirect_slashes=False,  # a redirect would repeat the Host header
+        lifespan=lifespan,
     )
     app.state.server = server
-    add_faults(app)
+    add_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router, dependencies=[Depends(require_key)])
     for router in OPEN_ROUTERS:
         app.include_router(router)
-    # Inside the door, which counts the reply and adds its headers, and around it, for its own
-    # mistakes.
-    app.add_middleware(CaughtBugs)
+    # Inside the guard, which counts the reply and adds headers; and around it, for its own bugs.
+    app.add_middleware(InternalErrors)
     routers = (app.router, *ROUTERS, *OPEN_ROUTERS)
-    app.add_middleware(Door, server=server, routers=routers)
-    app.add_middleware(CaughtBugs)
+    app.add_middleware(
+        RequestGuard,
+        settings=server.settings,
+        access=server.access,
+        metrics=server.metrics,
+        routers=routers,
+    )
+    app.add_middleware(InternalErrors)
     return app
 
 
-async def warm_up(server: Server) -> None:
-    """Each translator translates once, wherever it does.
+async def require_key(request: Request) -> None:
+    """The dependency of `ROUTERS`: refuses a request without a valid key.
 
-    One that cannot ends the server: it would refuse for ever.
+    Async, so that FastAPI does not call it in a thread.
+    """
+    request.app.state.server.access.check(request.scope)
+
+
+async def warm_up(server: Server) -> None:
+    """Every translator translates once, in its thread and in its process.
+
+    If one cannot, the server stops: it would refuse every request.
     """
     for name, model in server.models.items():
         if isinstance(model.value, Translator):
             settings = choose_settings(model.value.recipe.decoding, None, n_best=1)
             try:
-                await _finish(
-                    server, name, [Part(run=partial(_translate_once, model.value, settings))]
+                await _run(
+                    server, name, [JobPart(run=partial(_translate_once, model.value, settings))]
                 )
-                await _finish(server, name, prepare(model.value, list(FIRST_TEXTS), settings).parts)
-                # How fast it is, for a first guess of what can be accepted: a batch in company, as
-                # under load.
-                several = prepare(model.value, list(MEASURED_TEXTS), settings).parts
-                await _finish(server, name, several)
-                await _finish(server, name, [watch_part(several[0], lambda tokens: None)])
-            except Exception as error:  # whatever it was, it would be the same for every client
-                server.fail(_explain(name, error))
+                await _run(
+                    server, name, prepare_texts(model.value, list(FIRST_TEXTS), settings).parts
+                )
+                # Measures the unit cost of a batch as under load, for the first admissions.
+                several = prepare_texts(model.value, list(MEASURED_TEXTS), settings).parts
+                await _run(server, name, several)
+                await _run(server, name, [streamed_part(several[0], lambda tokens: None)])
+            except Exception as error:  # every request would fail in the same way
+                server.fail(_describe_failure(name, error))
                 return
     server.is_warm = True
 
 
-async def _finish(server: Server, name: str, parts: Sequence[Part]) -> None:
-    order = Order(parts, deadline=time.monotonic() + WARM_UP_SECONDS)
+async def _run(server: Server, name: str, parts: Sequence[JobPart]) -> None:
+    job = Job(parts, deadline=time.monotonic() + WARM_UP_SECONDS)
     worker = server.workers[name]
-    accepted = worker.load_of(parts).take(parts)
-    order.on_answer = accepted.finish
-    worker.put(order)
+    admitted = worker.admission_for(parts).reserve(parts)
+    job.on_answer = admitted.finish
+    worker.put(job)
     try:
         async with asyncio.timeout(WARM_UP_SECONDS):
-            await asyncio.wrap_future(order.future)
+            await asyncio.wrap_future(job.future)
     finally:
-        accepted.end()
+        admitted.end()
 
 
 def _translate_once(
-    translator: Translator, settings: DecodingSettings, parts: Sequence[Part]
+    translator: Translator, settings: DecodingSettings, parts: Sequence[JobPart]
 ) -> list[Any]:
     return [translator(FIRST_TEXTS, settings)]
 
 
-def _explain(name: str, error: Exception) -> HeadwiseError:
+def _describe_failure(name: str, error: Exception) -> HeadwiseError:
     if isinstance(error, TimeoutError):
         en, zh = f"no answer in {WARM_UP_SECONDS:g} seconds", f"{WARM_UP_SECONDS:g} 秒内没有结果"
     elif isinstance(error, HeadwiseError):

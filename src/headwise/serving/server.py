@@ -1,5 +1,6 @@
-"""One server: its models, their workers, places for requests, and what is going on. Requests see it
-through `state.py`. Tested through the addresses.
+"""What all requests share: models, their workers, places in the queues, keys, metrics.
+
+A route sees it through `state.py`. Tested through the routes.
 """
 
 import asyncio
@@ -11,14 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 from headwise.errors import HeadwiseError
-from headwise.serving.http.api_keys import KeyRing, RateLimit, read_keys
+from headwise.serving.http.access_control import AccessControl
+from headwise.serving.http.api_keys import KeyRing, read_keys
 from headwise.serving.http.errors import Refusal
-from headwise.serving.http.metrics import Metrics, resident_bytes
-from headwise.serving.schemas.limits import ServerSettings
-from headwise.serving.work.completions import Mailbox
+from headwise.serving.http.metrics import Metrics
+from headwise.serving.http.rate_limit import RateLimit
+from headwise.serving.http.server_settings import ServerSettings
+from headwise.serving.work.completions import Completions
 from headwise.serving.work.demo_training import DemoTraining
 from headwise.serving.work.loaded_models import LoadedModel
-from headwise.serving.work.process_worker import WorkerApart
+from headwise.serving.work.process_usage import resident_bytes
+from headwise.serving.work.process_worker import ProcessWorker
 from headwise.serving.work.worker import Worker
 from headwise.tasks.translation.translator import Translator
 
@@ -26,32 +30,37 @@ logger = logging.getLogger(__name__)
 
 
 class Server:
-    """One for the process: workers, places, what is going on."""
+    """The models and everything that serves them; one in a process."""
 
     def __init__(
-        self, models: Mapping[str, LoadedModel], settings: ServerSettings, *, apart: bool = False
+        self,
+        models: Mapping[str, LoadedModel],
+        settings: ServerSettings,
+        *,
+        use_processes: bool = False,
     ) -> None:
-        """`apart`: translators search in processes of their own, where they can."""
+        """`use_processes`: translators search in worker processes where that is possible."""
         self.models, self.settings = dict(models), settings
         self.workers: dict[str | None, Worker] = {
-            name: make_worker(one, apart=apart) for name, one in models.items()
+            name: make_worker(one, use_processes=use_processes) for name, one in models.items()
         }
+        """By model; None: the worker for computations without a model."""
         self.workers[None] = Worker("server")
-        self.places = {name: asyncio.Semaphore(settings.queue) for name in self.workers}
+        self._places = {name: asyncio.Semaphore(settings.queue) for name in self.workers}
         self.tokenizing = ThreadPoolExecutor(
             max_workers=2, thread_name_prefix="headwise-tokenizing"
         )
-        self.keys = KeyRing({} if settings.keys is None else read_keys(settings.keys))
-        self.rate = RateLimit(settings.requests_a_minute)
+        keys = KeyRing({} if settings.keys is None else read_keys(settings.keys))
+        self.access = AccessControl(keys, RateLimit(settings.requests_a_minute))
         self.metrics = Metrics()
-        self.training = None if settings.demo is None else DemoTraining(settings.demo)
+        self.demo_training = None if settings.demo is None else DemoTraining(settings.demo)
         self.is_warm = self.is_draining = False
         self.failure: HeadwiseError | None = None
-        """Why it cannot serve at all."""
+        """Why the server cannot serve at all."""
         self.on_failure: Callable[[], None] = lambda: logger.error("%s", self.failure)
-        self._mailbox: Mailbox | None = None
+        self._completions: Completions | None = None
         self.num_accepted = 0
-        """Requests that were given a place and are not answered yet."""
+        """Requests that have a place in a queue and no reply yet."""
 
     @property
     def is_ready(self) -> bool:
@@ -64,51 +73,51 @@ class Server:
     async def start(self) -> None:
         for worker in self.workers.values():
             worker.start()
-            if isinstance(worker, WorkerApart):
-                await worker.open()
+            if isinstance(worker, ProcessWorker):
+                await worker.start_process()
 
     @property
     def resident_bytes(self) -> int:
-        """Memory of this process and of those that search for it."""
-        apart = [worker for worker in self.workers.values() if isinstance(worker, WorkerApart)]
-        return resident_bytes() + sum(worker.resident_bytes for worker in apart)
+        """Memory of this process and of its worker processes."""
+        workers = [worker for worker in self.workers.values() if isinstance(worker, ProcessWorker)]
+        return resident_bytes() + sum(worker.resident_bytes for worker in workers)
 
-    def mailbox(self, loop: asyncio.AbstractEventLoop) -> Mailbox:
-        """Where workers leave word for those who wait on this loop."""
-        if self._mailbox is None or self._mailbox.loop is not loop:
-            self._mailbox = Mailbox(loop)
-        return self._mailbox
+    def completions(self, loop: asyncio.AbstractEventLoop) -> Completions:
+        """Where workers report finished jobs to this event loop."""
+        if self._completions is None or self._completions.loop is not loop:
+            self._completions = Completions(loop)
+        return self._completions
 
     def fail(self, reason: HeadwiseError) -> None:
-        """Nothing can be served; whoever runs the process is told, and ends it."""
+        """Nothing can be served: tell whoever runs the process, who then ends it."""
         self.failure = reason
         self.on_failure()
 
     def add(self, model: LoadedModel) -> None:
-        """One more, while the others are at work."""
+        """Add a model while the server runs."""
         if model.name in self.models:
             return
         self.workers[model.name] = worker = Worker(model.name)
-        self.places[model.name] = asyncio.Semaphore(self.settings.queue)
+        self._places[model.name] = asyncio.Semaphore(self.settings.queue)
         worker.start()
         self.models[model.name] = model
 
     async def stop(self) -> None:
         for worker in self.workers.values():
-            if isinstance(worker, WorkerApart):
-                await worker.shut()
+            if isinstance(worker, ProcessWorker):
+                await worker.stop_process()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        if self.training is not None:
-            self.training.end()
+        if self.demo_training is not None:
+            self.demo_training.end()
         for worker in self.workers.values():
             worker.close()
         self.tokenizing.shutdown(cancel_futures=True)
 
     @asynccontextmanager
-    async def place(self, model: str | None, *, until: float) -> AsyncIterator[None]:
-        """A place in the queue of a worker, or a refusal if there is none until then."""
+    async def queue_place(self, model: str | None, *, until: float) -> AsyncIterator[None]:
+        """A place in the queue of a model's worker; a refusal if none is free by `until`."""
         if self.is_draining:
             raise Refusal(
                 503,
@@ -117,7 +126,7 @@ class Server:
                 zh="服务器正在停止；请换一台",
                 retry_after=5,
             )
-        places = self.places[model]
+        places = self._places[model]
         try:
             if places.locked():
                 await asyncio.wait_for(places.acquire(), until - time.monotonic())
@@ -139,13 +148,19 @@ class Server:
             places.release()
 
 
-def make_worker(model: LoadedModel, *, apart: bool) -> Worker:
-    """With a process where the model searches sentences on a CPU; a GPU's memory is not to hold it
-    twice.
+def make_worker(model: LoadedModel, *, use_processes: bool) -> Worker:
+    """A worker; with a process for a translator on a CPU.
+
+    A process loads the model once more, and GPU memory should not hold it twice.
     """
-    translator, held = model.value, model.held
-    if not apart or held is None or not isinstance(translator, Translator) or os.name != "posix":
+    translator, files = model.value, model.bundle_files
+    if (
+        not use_processes
+        or files is None
+        or not isinstance(translator, Translator)
+        or os.name != "posix"
+    ):
         return Worker(model.name)
     if translator.model.output.weight.device.type != "cpu":
         return Worker(model.name)
-    return WorkerApart(model.name, translator, held, precision=model.precision)
+    return ProcessWorker(model.name, translator, files, precision=model.precision)

@@ -1,15 +1,14 @@
-"""What every address can reach: the models, a place in the queue, a deadline, and the end of
-patience.
+"""The server as one request sees it: models, a place in the queue, a deadline.
 
-    await state.work("demo", function, argument)      # a plain function on the worker of that model
-    await state.answer("demo", prepare)               # sentences, joined with those of other requests
+    await state.call("demo", function, argument)     # a plain function on the model's worker
+    await state.run("demo", prepare)                 # sentences, batched with other requests'
 
-Every kind of call goes the same way (`admitted`): it waits for a place, is counted (off the event
-loop where that takes time), and waits for a share of the worker's time (`load.py`); 503 if all of
-that takes longer than its patience. Then it is bounded by the request's deadline (504), and stops
-when the client leaves: what waits is forgotten, what is at work ends between two steps once nobody
-waits for any of it. `work(None, …)` uses a worker that belongs to no model. Tested: bounds,
-deadline, leaving, draining.
+Both go the same way (`admit`): the request waits for a place in the queue, is prepared (in a thread
+where that takes long), and waits for a share of the worker's time (`work/admission.py`); if this
+takes longer than `queue_seconds`, it is refused with 503. Then the deadline holds (504). When the
+client disconnects, waiting work is dropped, and running work stops at its next step once nobody
+waits for any part of it. `call(None, …)` uses the worker that belongs to no model. Tested: limits,
+deadline, disconnects, draining.
 """
 
 import asyncio
@@ -21,112 +20,126 @@ from typing import Annotated, Any, Protocol, TypeVar
 from fastapi import Depends, Request
 
 from headwise.serving.http.errors import Refusal
-from headwise.serving.leaving import Leaving
 from headwise.serving.server import Server
-from headwise.serving.work.admission import LOOK_SECONDS, Accepted
-from headwise.serving.work.completions import settle
-from headwise.serving.work.jobs import Order, Part, nobody_waits
+from headwise.serving.work.admission import POLL_SECONDS, AdmittedWork
+from headwise.serving.work.completions import complete
+from headwise.serving.work.jobs import Job, JobPart, should_stop
 from headwise.serving.work.loaded_models import LoadedModel
-from headwise.serving.work.process_worker import still_loading
+from headwise.serving.work.process_worker import loading_refusal
 from headwise.serving.work.worker import Worker, WorkerDied
 
 Result = TypeVar("Result")
 
 
-class Work(Protocol):
-    """Something cut into parts."""
+class PartedWork(Protocol):
+    """Work that is divided into parts."""
 
     @property
-    def parts(self) -> Sequence[Part]: ...
+    def parts(self) -> Sequence[JobPart]: ...
 
 
-AnyWork = TypeVar("AnyWork", bound=Work)
+AnyPartedWork = TypeVar("AnyPartedWork", bound=PartedWork)
 
 
-class Alone:
+class SinglePart:
     """Work of one part."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: JobPart) -> None:
         self.parts = (part,)
 
 
-class ServerState:
-    """The server as one request sees it."""
+class DisconnectWatch:
+    """Notices when the client of a request disconnects before its reply."""
+
+    def __init__(self, request: Request, on_disconnect: Callable[[], None]) -> None:
+        self.is_disconnected = False
+        self._request, self._on_disconnect = request, on_disconnect
+        self._task = asyncio.ensure_future(self._listen())
+
+    def stop(self) -> None:
+        self._task.cancel()
+
+    async def _listen(self) -> None:
+        while (await self._request.receive())["type"] != "http.disconnect":
+            pass
+        self.is_disconnected = True
+        self._on_disconnect()
+
+
+class RequestState:
+    """What a route can use to answer one request."""
 
     def __init__(self, server: Server, request: Request) -> None:
         self.server, self.request = server, request
         self.models, self.settings = server.models, server.settings
         now = time.monotonic()
         self.deadline = now + server.settings.deadline_seconds
-        self.patience = now + server.settings.queue_seconds
-        """Who is not at least accepted by then is told to come back."""
+        self.queue_deadline = now + server.settings.queue_seconds
+        """A request that is not admitted by then is refused."""
 
-    async def work(
+    async def call(
         self, model: str | None, function: Callable[..., Result], *arguments: Any, size: int = 1
     ) -> Result:
-        """Call a plain function on a model's worker, alone; `size`: how much it has to do, in a
-        unit of its own.
-        """
+        """Call a plain function on a model's worker; `size`: its cost in units of its own."""
         run = lambda parts: [function(*arguments)]  # noqa: E731
-        alone = Alone(Part(run=run, work=size, kind=function.__name__))
-        return (await self.answer(model, lambda: alone, is_short=True))[1][0]
+        alone = SinglePart(JobPart(run=run, cost=size, kind=function.__name__))
+        return (await self.run(model, lambda: alone, is_short=True))[1][0]
 
-    async def look(
+    async def call_stoppable(
         self,
         model: LoadedModel,
         size: Callable[[], int],
         function: Callable[..., Result],
         *arguments: Any,
     ) -> Result:
-        """The same for what must be counted first, and asks between two steps whether anyone still
-        waits (`is_over`).
+        """The same for a function of several steps whose cost takes time to compute.
+
+        The function gets `is_over` and calls it between two steps: whether nobody waits any more.
         """
 
-        def run(parts: Sequence[Part]) -> list[Result]:
+        def run(parts: Sequence[JobPart]) -> list[Result]:
             return [
-                function(model.name, model.value, *arguments, is_over=lambda: nobody_waits(parts))
+                function(model.name, model.value, *arguments, is_over=lambda: should_stop(parts))
             ]
 
-        prepare = lambda: Alone(Part(run=run, work=size(), kind=function.__name__))  # noqa: E731
-        return (await self.answer(model.name, prepare))[1][0]
+        prepare = lambda: SinglePart(  # noqa: E731
+            JobPart(run=run, cost=size(), kind=function.__name__)
+        )
+        return (await self.run(model.name, prepare))[1][0]
 
-    async def answer(
-        self, model: str | None, prepare: Callable[[], AnyWork], *, is_short: bool = False
-    ) -> tuple[AnyWork, list[Any]]:
-        """What `prepare` cut into parts, off the event loop, and their results from the model's
-        worker.
-        """
-        async with self.admitted(model, prepare, is_short=is_short) as (work, accepted):
-            return work, await self.deliver(model, work.parts, accepted)
+    async def run(
+        self, model: str | None, prepare: Callable[[], AnyPartedWork], *, is_short: bool = False
+    ) -> tuple[AnyPartedWork, list[Any]]:
+        """What `prepare` returns, and the results of its parts from the model's worker."""
+        async with self.admit(model, prepare, is_short=is_short) as (work, admitted):
+            return work, await self.submit(model, work.parts, admitted)
 
     @asynccontextmanager
-    async def admitted(
-        self, model: str | None, prepare: Callable[[], AnyWork], *, is_short: bool = False
-    ) -> AsyncIterator[tuple[AnyWork, Accepted]]:
-        """Work that was counted, with a place and a share of the worker's time."""
-        async with self.server.place(model, until=self.patience):
-            work = await self._count(prepare, is_short=is_short)
+    async def admit(
+        self, model: str | None, prepare: Callable[[], AnyPartedWork], *, is_short: bool = False
+    ) -> AsyncIterator[tuple[AnyPartedWork, AdmittedWork]]:
+        """Prepared work with a place in the queue and a share of the worker's time."""
+        async with self.server.queue_place(model, until=self.queue_deadline):
+            work = await self._prepare(prepare, is_short=is_short)
             worker = self.server.workers[model]
-            await self._wait_for(worker, work.parts)
-            load = worker.load_of(work.parts)
-            async with load.accept(
-                work.parts, deadline=self.deadline, until=self.patience
-            ) as accepted:
-                yield work, accepted
+            await self._wait_for_worker(worker, work.parts)
+            admission = worker.admission_for(work.parts)
+            async with admission.admit(
+                work.parts, deadline=self.deadline, until=self.queue_deadline
+            ) as admitted:
+                yield work, admitted
 
-    async def beside(self, function: Callable[[], Result], *, is_short: bool = False) -> Result:
-        """Call a function of some milliseconds off the event loop; a very short one takes less than
-        the way there.
-        """
+    async def off_loop(self, function: Callable[[], Result], *, is_short: bool = False) -> Result:
+        """Call a function in another thread, unless it takes less time than changing threads."""
         if is_short:
             return function()
         return await asyncio.get_running_loop().run_in_executor(self.server.tokenizing, function)
 
-    async def _count(self, prepare: Callable[[], Result], *, is_short: bool) -> Result:
-        """Split and tokenise, while patience lasts."""
+    async def _prepare(self, prepare: Callable[[], Result], *, is_short: bool) -> Result:
+        """Split and tokenise, within the time for the queue."""
         try:
-            async with asyncio.timeout(max(0.0, self.patience - time.monotonic())):
-                return await self.beside(prepare, is_short=is_short)
+            async with asyncio.timeout(max(0.0, self.queue_deadline - time.monotonic())):
+                return await self.off_loop(prepare, is_short=is_short)
         except TimeoutError:
             raise Refusal(
                 503,
@@ -139,43 +152,43 @@ class ServerState:
                 retry_after=max(1, round(self.settings.queue_seconds)),
             ) from None
 
-    async def _wait_for(self, worker: Worker, parts: Sequence[Part]) -> None:
-        """Until it can begin; while its process is being started nobody knows when that will be."""
+    async def _wait_for_worker(self, worker: Worker, parts: Sequence[JobPart]) -> None:
+        """Wait while a worker process starts; nobody knows how long that takes."""
         while not worker.is_ready_for(parts):
-            if time.monotonic() >= self.patience:
-                raise still_loading()
-            await asyncio.sleep(LOOK_SECONDS)
+            if time.monotonic() >= self.queue_deadline:
+                raise loading_refusal()
+            await asyncio.sleep(POLL_SECONDS)
 
-    async def deliver(
+    async def submit(
         self,
         model: str | None,
-        parts: Sequence[Part],
-        accepted: Accepted,
+        parts: Sequence[JobPart],
+        admitted: AdmittedWork,
         *,
         watch_client: bool = True,
     ) -> list[Any]:
-        """The results of parts that were accepted, within the deadline and while the client waits."""
-        order = Order(parts, deadline=self.deadline, rank=accepted.rank)
-        order.on_answer = accepted.finish
-        self.server.workers[model].put(order)
+        """The results of admitted parts, within the deadline and while the client is connected."""
+        job = Job(parts, deadline=self.deadline, rank=admitted.rank)
+        job.on_answer = admitted.finish
+        self.server.workers[model].put(job)
         try:
-            return await self._wait(order, watch_client=watch_client)
+            return await self._wait(job, watch_client=watch_client)
         finally:
-            order.leave()
+            job.cancel()
 
-    async def _wait(self, order: Order, *, watch_client: bool) -> list[Any]:
+    async def _wait(self, job: Job, *, watch_client: bool) -> list[Any]:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
-        mailbox = self.server.mailbox(loop)
-        order.future.add_done_callback(lambda _: mailbox.post(ended))
-        late = loop.call_later(order.deadline - time.monotonic(), settle, ended)
-        # A stream listens for the client itself, and only one may.
-        left = Leaving(self.request, lambda: settle(ended)) if watch_client else None
+        completions = self.server.completions(loop)
+        job.future.add_done_callback(lambda _: completions.notify(ended))
+        timer = loop.call_later(job.deadline - time.monotonic(), complete, ended)
+        # A streaming response receives the disconnect itself, and only one receiver is possible.
+        watch = DisconnectWatch(self.request, lambda: complete(ended)) if watch_client else None
         try:
             await ended
-            if order.future.done():
-                return order.future.result()
-            if left is not None and left.has_left:
+            if job.future.done():
+                return job.future.result()
+            if watch is not None and watch.is_disconnected:
                 raise Refusal(499, "left", en="the client left", zh="客户端已离开")
             raise Refusal(
                 504,
@@ -196,9 +209,9 @@ class ServerState:
                 retry_after=1,
             ) from None
         finally:
-            late.cancel()
-            if left is not None:
-                left.stop()
+            timer.cancel()
+            if watch is not None:
+                watch.stop()
 
     def find(self, model: str | None, *, kind: str | None = None) -> LoadedModel:
         """A model by name, or the first of its kind."""
@@ -222,9 +235,9 @@ class ServerState:
         )
 
 
-async def state_of(request: Request) -> ServerState:
-    """Async though it never waits: a plain function would be sent to a thread and back."""
-    return ServerState(request.app.state.server, request)
+async def state_of(request: Request) -> RequestState:
+    """Async although it never waits: FastAPI calls plain functions in a thread."""
+    return RequestState(request.app.state.server, request)
 
 
-State = Annotated[ServerState, Depends(state_of)]
+State = Annotated[RequestState, Depends(state_of)]

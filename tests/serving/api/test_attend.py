@@ -14,7 +14,7 @@ from headwise.explorer.data.attention_patterns import show_pattern, shown_kinds
 from headwise.explorer.data.attention_row import calculate_row
 from headwise.serving.api.attend import answer_row
 from headwise.serving.schemas.attention import RowBody
-from headwise.serving.work.jobs import Abandoned
+from headwise.serving.work.jobs import JobAbandoned
 from headwise.serving.work.loaded_models import LoadedModel
 
 TEXT = "The dog is old."
@@ -117,7 +117,7 @@ def test_a_row_that_nobody_waits_for_is_not_searched(models: dict[str, LoadedMod
         asked.append(None)
         return len(asked) > 3
 
-    with pytest.raises(Abandoned):
+    with pytest.raises(JobAbandoned):
         answer_row("tiny", models["tiny"].value, RowBody(text=TEXT), is_over=is_over)
     assert len(asked) == 4
 

@@ -22,7 +22,7 @@ import uvicorn
 from headwise.models.vector_space import VectorSpace
 from headwise.randomness import numpy_generator
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.uvicorn_server import configure
 from headwise.serving.work.loaded_models import LoadedModel, load_models
 from headwise.tasks.language.language_model import LanguageModel

@@ -9,7 +9,7 @@ import schemathesis
 from headwise.models.vector_space import VectorSpace
 from headwise.randomness import numpy_generator
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel, load_models
 from headwise.tasks.language.language_model import LanguageModel
 from tests.explorer.data.test_run_logs import write_run

@@ -11,7 +11,7 @@ from headwise.explorer.data import translation_trace
 from headwise.explorer.data.language_model_trace import calculate_text_row, trace_text
 from headwise.explorer.data.translation_trace import MapChoice
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel
 from tests.explorer.data.test_language_model_trace import TEXT
 from tests.explorer.reading import make_reader

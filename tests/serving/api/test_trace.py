@@ -12,7 +12,7 @@ from headwise.explorer.data.translation_maps import trace_translation
 from headwise.serving.api.page import page_files
 from headwise.serving.api.trace import answer_occlusion, answer_trace
 from headwise.serving.schemas.trace import OccludeBody, TraceBody
-from headwise.serving.work.jobs import Abandoned
+from headwise.serving.work.jobs import JobAbandoned
 from headwise.serving.work.loaded_models import LoadedModel
 from headwise.tasks.translation.translator import Translator
 from tests.explorer.conftest import BUNDLE
@@ -156,10 +156,10 @@ def test_nobody_waits_any_more(models: dict[str, LoadedModel]) -> None:
         asked.append(None)
         return len(asked) > 3
 
-    with pytest.raises(Abandoned):
+    with pytest.raises(JobAbandoned):
         answer_trace("tiny", translator, TraceBody(text=TEXT), is_over=is_over)
     assert len(asked) == 4
-    with pytest.raises(Abandoned):
+    with pytest.raises(JobAbandoned):
         answer_occlusion(
             "tiny", translator, OccludeBody(text=TEXT, tokens=[7, 9]), is_over=lambda: True
         )

@@ -12,10 +12,10 @@ from fastapi.testclient import TestClient
 from headwise.decoding.results import SearchResult
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.search.greedy import GreedySettings
-from headwise.serving.work.jobs import Order
+from headwise.serving.work.jobs import Job
 from headwise.serving.work.loaded_models import LoadedModel
 from headwise.serving.work.search import Search
-from headwise.serving.work.translation_jobs import prepare
+from headwise.serving.work.translation_jobs import prepare_texts
 from headwise.tasks.translation.source_sentences import Candidate
 from headwise.text.phrase_matching import occurs
 from tests.serving.conftest import BUNDLE
@@ -155,8 +155,8 @@ def test_a_short_sentence_does_not_wait_for_a_long_one(
 ) -> None:
     translator = models["tiny"].value
     decoding = GreedySettings(max_length=LengthLimit(factor=3, extra=0, limit=200))
-    prepared = prepare(translator, [*["a"] * 3, "a b c d e f " * 9], decoding, split=False)
-    orders = [Order([part], deadline=1e12) for part in prepared.parts]
+    prepared = prepare_texts(translator, [*["a"] * 3, "a b c d e f " * 9], decoding, split=False)
+    orders = [Job([part], deadline=1e12) for part in prepared.parts]
     done: list[bool] = []
 
     class Looking(Search):

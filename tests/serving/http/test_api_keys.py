@@ -11,16 +11,15 @@ from fastapi.testclient import TestClient
 from headwise.errors import DataError, UsageError
 from headwise.serving.app import create_app
 from headwise.serving.http.api_keys import (
-    MAX_CALLERS,
     KeyRing,
-    RateLimit,
     add_key,
+    check_keys_given,
     hash_key,
     read_keys,
 )
 from headwise.serving.http.errors import Refusal
-from headwise.serving.http.exposure import check_exposure
-from headwise.serving.schemas.limits import ServerSettings, is_loopback
+from headwise.serving.http.rate_limit import MAX_CALLERS, RateLimit
+from headwise.serving.http.server_settings import ServerSettings, is_loopback
 from headwise.serving.work.loaded_models import LoadedModel
 from tests.serving.event_loops import run_alone
 
@@ -40,7 +39,7 @@ def test_a_key_is_kept_as_a_hash_only(tmp_path: Path) -> None:
 
 def test_bad_keys_files_and_names_are_named_without_their_content(tmp_path: Path) -> None:
     file = tmp_path / "keys.txt"
-    with pytest.raises(UsageError, match="is not a file of keys"):
+    with pytest.raises(UsageError, match="is not a key file"):
         read_keys(file)
     add_key(file, "alice")
     with pytest.raises(UsageError, match="has a key called"):
@@ -218,13 +217,13 @@ def test_an_open_address_needs_keys(tmp_path: Path) -> None:
     for host in ("0.0.0.0", "::", "192.168.1.7", "example.org"):
         assert ServerSettings(host=host).is_public
         with pytest.raises(UsageError, match="no keys were given"):
-            check_exposure(ServerSettings(host=host))
+            check_keys_given(ServerSettings(host=host))
     for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"):
         assert is_loopback(host)
-        check_exposure(ServerSettings(host=host))
+        check_keys_given(ServerSettings(host=host))
     empty = tmp_path / "keys.txt"
     empty.write_text("", encoding="utf-8")
     with pytest.raises(UsageError, match="holds no key"):
-        check_exposure(ServerSettings(keys=empty))
+        check_keys_given(ServerSettings(keys=empty))
     assert ServerSettings().requests_a_minute == 0
     assert ServerSettings(host="0.0.0.0").requests_a_minute == 60

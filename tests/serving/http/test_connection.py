@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 
 from headwise.serving.app import create_app
-from headwise.serving.http import connection as connections
-from headwise.serving.http import connection_limit as slots
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http import connection as module
+from headwise.serving.http import connection_limit
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.uvicorn_server import configure, open_socket
 from headwise.serving.work.loaded_models import LoadedModel
 from tests.serving.event_loops import run_alone
@@ -58,7 +58,7 @@ def test_whoever_does_not_ask_is_closed(running: Running, sent: bytes, dripping:
 def test_many_idle_connections_do_not_shut_others_out(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 60.0)
+    monkeypatch.setattr(module, "HEAD_SECONDS", 60.0)
     idle = [running.connect() for _ in range(23)]
     assert all(running.is_answering() for _ in range(5))
     assert seconds_until_closed(idle[0]) < 5  # the longest idle made room
@@ -70,9 +70,9 @@ def test_many_idle_connections_do_not_shut_others_out(
 def test_another_machine_has_a_bound_of_its_own(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 60.0)
-    monkeypatch.setattr(slots, "MAX_OF_ONE", 2)
-    monkeypatch.setattr(connections, "is_loopback", lambda host: False)
+    monkeypatch.setattr(module, "HEAD_SECONDS", 60.0)
+    monkeypatch.setattr(connection_limit, "MAX_PER_CLIENT", 2)
+    monkeypatch.setattr(module, "is_loopback", lambda host: False)
     first, second, third = (running.connect() for _ in range(3))
     assert seconds_until_closed(first) < 5
     for connection in (first, second, third):

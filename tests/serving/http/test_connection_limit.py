@@ -3,14 +3,14 @@
 import pytest
 
 from headwise.serving.http import connection_limit as module
-from headwise.serving.http.connection_limit import MAX_SURPLUS, Slots
+from headwise.serving.http.connection_limit import MAX_SURPLUS, ConnectionLimit
 
 
 class Fake:
     def __init__(self, address: str | None = None) -> None:
         self.address, self.is_cut = address, False
 
-    def cut(self) -> None:
+    def drop(self) -> None:
         self.is_cut = True
 
 
@@ -21,64 +21,64 @@ class Clock:
         return self.now
 
 
-def full_of(count: int, clock: Clock) -> tuple[Slots, list[Fake]]:
+def full_of(count: int, clock: Clock) -> tuple[ConnectionLimit, list[Fake]]:
     """A second between two connections."""
-    slots, found = Slots(count, clock=clock), [Fake() for _ in range(count)]
+    limit, found = ConnectionLimit(count, clock=clock), [Fake() for _ in range(count)]
     for one in found:
-        assert slots.enter(one)
+        assert limit.add(one)
         clock.now += 1
-    return slots, found
+    return limit, found
 
 
 def test_whoever_was_never_answered_goes_first_the_longest_waiting_before_the_others() -> None:
     clock = Clock()
-    slots, (first, second, third) = full_of(3, clock)
-    slots.work(first)
-    slots.wait(first)
+    limit, (first, second, third) = full_of(3, clock)
+    limit.mark_busy(first)
+    limit.mark_idle(first)
     clock.now += 5
     for expected in (second, third, first):
         newcomer = Fake()
-        assert slots.enter(newcomer)
-        slots.work(newcomer)
+        assert limit.add(newcomer)
+        limit.mark_busy(newcomer)
         assert expected.is_cut
-        assert len(slots) == 3
+        assert len(limit) == 3
 
 
 def test_who_is_answered_or_has_just_come_stays_and_the_newcomer_is_told() -> None:
     clock = Clock()
-    slots, (first, second) = full_of(2, clock)
-    slots.work(first)
-    slots.work(second)
-    slots.wait(second)
+    limit, (first, second) = full_of(2, clock)
+    limit.mark_busy(first)
+    limit.mark_busy(second)
+    limit.mark_idle(second)
     clock.now += 0.5
     surplus = [Fake(address) for address in [None, "192.0.2.1"] * (MAX_SURPLUS // 2)]
     for one in surplus:
-        assert slots.has_place()
-        assert not slots.enter(one)
+        assert limit.has_room()
+        assert not limit.add(one)
     assert not any(one.is_cut for one in surplus)
-    assert not slots.has_place()  # the next one waits in line
+    assert not limit.has_room()  # the next one waits in line
     clock.now += 1
-    assert slots.has_place()  # one that has sent nothing for so long makes room
+    assert limit.has_room()  # one that has sent nothing for so long makes room
     assert [one.is_cut for one in surplus] == [True] + [False] * (MAX_SURPLUS - 1)
     assert not first.is_cut
     assert not second.is_cut
     for one in (first, second, *surplus):
-        slots.leave(one)
-    assert len(slots) == 0
+        limit.remove(one)
+    assert len(limit) == 0
 
 
 def test_another_machine_has_a_bound_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_OF_ONE", 2)
+    monkeypatch.setattr(module, "MAX_PER_CLIENT", 2)
     clock = Clock()
-    slots = Slots(100, clock=clock)
+    limit = ConnectionLimit(100, clock=clock)
     here, far = Fake(), [Fake("192.0.2.1") for _ in range(4)]
-    slots.enter(here)
+    limit.add(here)
     clock.now += 5
-    assert slots.enter(far[0])
-    assert slots.enter(far[1])
-    assert not slots.enter(far[2])  # nobody of its own waits long enough
+    assert limit.add(far[0])
+    assert limit.add(far[1])
+    assert not limit.add(far[2])  # nobody of its own waits long enough
     assert far[2].is_cut
     clock.now += 5
-    assert slots.enter(far[3])
+    assert limit.add(far[3])
     assert (far[0].is_cut, far[1].is_cut, here.is_cut) == (True, False, False)
-    assert slots.enter(Fake("192.0.2.2"))
+    assert limit.add(Fake("192.0.2.2"))

@@ -151,3 +151,16 @@ def test_a_request_whose_body_is_on_its_way_while_another_is_answered(running: R
         assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
         connection.sendall(body[9:])
         assert b"HTTP/1.1 404 " in read_all(connection)
+
+
+@pytest.mark.parametrize("bad", [b"zz\r\n", b"1\r\na\r\n" * 5_000], ids=["no chunk", "many chunks"])
+def test_a_bad_body_after_whole_requests_is_refused_after_their_replies(
+    running: Running, bad: bytes
+) -> None:
+    sent = GET + HEALTH + POST + b"Transfer-Encoding: chunked\r\n\r\n" + bad
+    with running.connect(sent=sent) as connection:
+        replies = read_all(connection).split(b"HTTP/1.1 ")[1:]
+    assert [one[:4] for one in replies] == [b"200 ", b"200 ", b"400 "]
+    assert b"connection: close" in replies[2]
+    assert b'{"error":{"code":' in replies[2]
+    assert running.is_answering()

@@ -4,12 +4,12 @@ import logging
 
 import pytest
 
-from headwise.serving.http.log_rate_limit import LINES, FewLines, few_log_lines
+from headwise.serving.http.log_rate_limit import LINES, RepeatedLineFilter, limit_repeated_lines
 
 
 def test_the_same_line_is_written_ten_times_a_minute() -> None:
     now = 0.0
-    few = FewLines(clock=lambda: now)
+    few = RepeatedLineFilter(clock=lambda: now)
 
     def record(text: str = "worker %s died") -> logging.LogRecord:
         return logging.LogRecord("headwise.x", logging.ERROR, __file__, 1, text, ("a",), None)
@@ -29,7 +29,7 @@ def test_the_same_line_is_written_ten_times_a_minute() -> None:
 
 def test_it_holds_for_the_loggers_of_a_server(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("headwise.test_few_log_lines")
-    with few_log_lines():
+    with limit_repeated_lines():
         for number in range(50):
             logger.error("line %d", number)
     assert len(caplog.records) == LINES

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headwise.errors import UsageError
-from headwise.serving.http.open_file_limit import MAX_CONNECTIONS, connections_within
+from headwise.serving.http.open_file_limit import MAX_CONNECTIONS, connections_for
 from tests.serving.server_process import ServerProcess
 
 
@@ -20,14 +20,14 @@ from tests.serving.server_process import ServerProcess
     [(64, 20, 12), (256, 30, 194), (1_024, 30, 962), (20_000, 30, MAX_CONNECTIONS)],
 )
 def test_connections_within_a_bound(files: int, num_open: int, expected: int) -> None:
-    assert connections_within(files, num_open) == expected
+    assert connections_for(files, num_open) == expected
 
 
 def test_too_few_files_are_told_before_anything_is_served() -> None:
     with pytest.raises(
         UsageError, match=r"may open 40 files, a server needs 56 at least; raise it: ulimit -n 1024"
     ):
-        connections_within(40, 20)
+        connections_for(40, 20)
 
 
 BODY = json.dumps({"text": ["a b c d"] * 20})

@@ -7,8 +7,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headwise.serving.app import create_app
-from headwise.serving.http import request_guard as door
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http import request_guard
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel
 from tests.serving.event_loops import run_alone
 
@@ -80,7 +80,7 @@ def test_a_body_that_does_not_come(
     models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch, wait: float, status: int | None
 ) -> None:
     """A slow client is told so; one that left half-way is forgotten."""
-    monkeypatch.setattr(door, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(request_guard, "BODY_SECONDS", 0.05)
     app = create_app(models)
     sent: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = [{"type": "http.request", "body": b"{", "more_body": True}]

@@ -6,10 +6,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headwise.serving.app import OPEN_ROUTERS, ROUTERS
-from headwise.serving.http.route_table import Addresses
+from headwise.serving.http.route_table import RouteTable
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
-TABLE = Addresses([*ROUTERS, *OPEN_ROUTERS])
+TABLE = RouteTable([*ROUTERS, *OPEN_ROUTERS])
 
 
 @pytest.mark.parametrize("path", sorted(TABLE.exact))

@@ -11,11 +11,11 @@ from fastapi.testclient import TestClient
 from headwise.decoding.choices import BeamSettings, GreedySettings, SamplingSettings
 from headwise.serving.app import create_app
 from headwise.serving.http.errors import Refusal
-from headwise.serving.schemas.limits import ServerSettings
-from headwise.serving.work.admission import FIRST_PRICE, Load
-from headwise.serving.work.jobs import Part
+from headwise.serving.http.server_settings import ServerSettings
+from headwise.serving.work.admission import DEFAULT_UNIT_COST, AdmissionControl
+from headwise.serving.work.jobs import JobPart
 from headwise.serving.work.loaded_models import LoadedModel
-from headwise.serving.work.translation_jobs import FEWEST_STEPS, prepare
+from headwise.serving.work.translation_jobs import MIN_STEPS, prepare_texts
 from tests.serving.event_loops import run_alone
 from tests.serving.slow_models import slow_models
 from tests.serving.test_state import wait_until_warm
@@ -32,55 +32,55 @@ class Clock:
 LOOKS = "looking"
 
 
-def part(work: int, kind: str = LOOKS) -> Part:
-    return Part(run=lambda parts: [], work=work, kind=kind)
+def part(work: int, kind: str = LOOKS) -> JobPart:
+    return JobPart(run=lambda parts: [], cost=work, kind=kind)
 
 
-def measured(clock: Clock) -> Load:
+def measured(clock: Clock) -> AdmissionControl:
     """A worker that does 100 units a second."""
-    load = Load(clock=clock)
+    load = AdmissionControl(clock=clock)
     for _ in range(100):
         load.learn(LOOKS, 100, 1.0)
     return load
 
 
-async def ask(load: Load, work: int, *, seconds: float, kind: str = LOOKS) -> None:
+async def ask(load: AdmissionControl, work: int, *, seconds: float, kind: str = LOOKS) -> None:
     now = load.clock()
-    async with load.accept([part(work, kind)], deadline=now + seconds, until=now):
+    async with load.admit([part(work, kind)], deadline=now + seconds, until=now):
         pass
 
 
 def test_every_kind_of_work_has_a_price_that_follows_its_answers() -> None:
-    load = Load()
-    assert load.price(LOOKS) == FIRST_PRICE
+    load = AdmissionControl()
+    assert load.unit_cost(LOOKS) == DEFAULT_UNIT_COST
     for _ in range(30):
         load.learn(LOOKS, 1_000, 10.0)
-    assert load.price(LOOKS) == pytest.approx(0.01, rel=0.01)
-    assert load.price("another") == FIRST_PRICE
+    assert load.unit_cost(LOOKS) == pytest.approx(0.01, rel=0.01)
+    assert load.unit_cost("another") == DEFAULT_UNIT_COST
     for _ in range(30):
         load.learn(LOOKS, 1_000, 1.0)
-    assert load.price(LOOKS) == pytest.approx(0.001, rel=0.5)
+    assert load.unit_cost(LOOKS) == pytest.approx(0.001, rel=0.5)
     load.learn(LOOKS, 0, 5.0)  # nothing is learnt from nothing
-    assert load.price(LOOKS) < 0.002
+    assert load.unit_cost(LOOKS) < 0.002
 
 
 def test_a_worker_that_was_stopped_for_a_while_is_not_called_slow() -> None:
     """After a stall of half a minute a word was refused for a minute."""
-    load = Load()
+    load = AdmissionControl()
     for _ in range(1_000):
         load.learn(LOOKS, 10, 0.02)
     load.learn(LOOKS, 10, 30.0)
-    assert load.price(LOOKS) < 2 * 0.002
+    assert load.unit_cost(LOOKS) < 2 * 0.002
     for _ in range(5):  # but if it goes on, it is
         load.learn(LOOKS, 1_000, 100.0)
-    assert load.price(LOOKS) == pytest.approx(0.1, rel=0.1)
+    assert load.unit_cost(LOOKS) == pytest.approx(0.1, rel=0.1)
 
 
 def test_what_cannot_be_finished_is_refused_with_a_time() -> None:
     clock = Clock()
     load = measured(clock)
     run_alone(ask(load, 10**6, seconds=10))  # alone: whether it can be done is seen by doing it
-    busy = load.take([part(300)], deadline=clock.now + 100)
+    busy = load.reserve([part(300)], deadline=clock.now + 100)
     run_alone(ask(load, 90, seconds=10))  # 3.9 s of work
     with pytest.raises(Refusal, match="come back in 3 s") as caught:
         run_alone(ask(load, 390, seconds=10))  # 6.9 s of work, 4 s fit
@@ -98,7 +98,7 @@ def test_kinds_share_the_time_of_one_worker() -> None:
     clock = Clock()
     load = measured(clock)
     load.learn("occlusion", 10_000, 20.0)
-    load.take([part(2_000, "occlusion")], deadline=clock.now + 30)
+    load.reserve([part(2_000, "occlusion")], deadline=clock.now + 30)
     with pytest.raises(Refusal, match="more work than can be finished"):
         run_alone(ask(load, 1_200, seconds=30))
 
@@ -106,7 +106,7 @@ def test_kinds_share_the_time_of_one_worker() -> None:
 def test_the_first_of_a_kind_is_measured_before_there_is_a_second() -> None:
     clock = Clock()
     load = measured(clock)
-    first = load.take([part(10, "new")], deadline=clock.now + 30)
+    first = load.reserve([part(10, "new")], deadline=clock.now + 30)
     run_alone(ask(load, 10, seconds=30))
     with pytest.raises(Refusal, match="come back in 1 s"):
         run_alone(ask(load, 10, seconds=30, kind="new"))
@@ -117,21 +117,21 @@ def test_the_first_of_a_kind_is_measured_before_there_is_a_second() -> None:
 def test_short_work_goes_first_and_long_work_is_not_made_late_by_it() -> None:
     clock = Clock()
     load = measured(clock)
-    long = load.take([part(1_000)], deadline=clock.now + 30)  # 10 s
+    long = load.reserve([part(1_000)], deadline=clock.now + 30)  # 10 s
     run_alone(ask(load, 10, seconds=1))  # 0.1 s, before the long one: it need not wait for 10 s
-    assert load.take([part(10)]).rank < long.rank
-    other = load.take([part(100)], deadline=clock.now + 30)
+    assert load.reserve([part(10)]).rank < long.rank
+    other = load.reserve([part(100)], deadline=clock.now + 30)
     with pytest.raises(Refusal, match="come back in 1 s"):
         run_alone(ask(load, 100, seconds=30))  # the long one's share is full
     other.end()
     clock.now += 200  # aging: whoever comes now comes after it
-    assert load.take([part(10)]).rank > long.rank
+    assert load.reserve([part(10)]).rank > long.rank
 
 
 def test_what_seems_impossible_is_tried_and_gets_its_share() -> None:
     clock = Clock()
     load = measured(clock)
-    load.take([part(10**5)], deadline=clock.now + 30)
+    load.reserve([part(10**5)], deadline=clock.now + 30)
     with pytest.raises(Refusal, match="come back in 11 s"):
         run_alone(ask(load, 10**5, seconds=30))  # another one like it
     with pytest.raises(Refusal, match="come back in 1 s"):
@@ -147,10 +147,10 @@ def test_work_is_tokens_times_hypotheses(models: dict[str, LoadedModel]) -> None
     assert BeamSettings(size=8).num_hypotheses == 8
     assert SamplingSettings(num_samples=3).num_hypotheses == 3
     translator = models["tiny"].value
-    (one,) = prepare(
+    (one,) = prepare_texts(
         translator, ["The dog is old"], translator.settings(["kind=beam", "size=4"])
     ).parts
-    assert (one.work, one.kind) == (4 * (one.weight - 1 + FEWEST_STEPS), "beam")
+    assert (one.work, one.kind) == (4 * (one.weight - 1 + MIN_STEPS), "beam")
 
 
 OVERLOADS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headwise.serving.app import create_app
-from headwise.serving.schemas.limits import ServerSettings
+from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.demo_training import DemoTraining
 from tests.explorer.conftest import BUNDLE
 

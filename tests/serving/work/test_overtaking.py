@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headwise.serving.work.jobs import Abandoned, Order, Part, nobody_waits
+from headwise.serving.work.jobs import Job, JobAbandoned, JobPart, should_stop
 from headwise.serving.work.worker import Worker
 from tests.serving.work.test_worker import LATER, hold, worker
 
@@ -23,13 +23,13 @@ class Stepping:
         self.done: list[Any] = []
         self.began, self.go = threading.Event(), threading.Event()
 
-    def __call__(self, parts: Sequence[Part]) -> list[Any]:
+    def __call__(self, parts: Sequence[JobPart]) -> list[Any]:
         if parts[0].argument == "long":
             self.began.set()
             self.go.wait(10)
             for _ in range(3):
-                if nobody_waits(parts):
-                    raise Abandoned
+                if should_stop(parts):
+                    raise JobAbandoned
         self.done += [part.argument for part in parts]
         return [part.argument for part in parts]
 
@@ -38,20 +38,20 @@ def test_short_work_is_done_in_the_midst_of_long_work(worker: Worker) -> None:
     run, now = Stepping(), time.monotonic()
     learnt: dict[str, float] = {}
 
-    def order(name: str, rank: float, *, fails: bool = False) -> Order:
-        found = Order(
-            [Part(run=(lambda parts: 1 / 0) if fails else run, argument=name)],
+    def job(name: str, rank: float, *, fails: bool = False) -> Job:
+        found = Job(
+            [JobPart(run=(lambda parts: 1 / 0) if fails else run, argument=name)],
             deadline=LATER,
             rank=rank,
         )  # type: ignore[arg-type, return-value]
         found.on_answer = lambda part, seconds: learnt.__setitem__(part.argument, seconds)
         return found
 
-    long = order("long", now + 100)
+    long = job("long", now + 100)
     worker.put(long)
     assert run.began.wait(10)
-    bad = order("bad", now + 1, fails=True)
-    waiting = [order("like it", now + 99.5), order("second", now + 2), order("first", now)]
+    bad = job("bad", now + 1, fails=True)
+    waiting = [job("like it", now + 99.5), job("second", now + 2), job("first", now)]
     for one in (bad, *waiting):
         worker.put(one)
     time.sleep(0.2)
@@ -69,15 +69,15 @@ def test_short_work_is_done_in_the_midst_of_long_work(worker: Worker) -> None:
 def test_a_batch_is_paid_for_by_all_of_its_answers(worker: Worker) -> None:
     learnt: list[float] = []
 
-    def run(parts: Sequence[Part]) -> list[Any]:
+    def run(parts: Sequence[JobPart]) -> list[Any]:
         time.sleep(0.4)
         return list(parts)
 
     go = hold(worker)
-    order = Order([Part(run=run, key=1) for _ in range(4)], deadline=LATER)
-    order.on_answer = lambda part, seconds: learnt.append(seconds)
-    worker.put(order)
+    job = Job([JobPart(run=run, key=1) for _ in range(4)], deadline=LATER)
+    job.on_answer = lambda part, seconds: learnt.append(seconds)
+    worker.put(job)
     go.set()
-    order.future.result(10)
+    job.future.result(10)
     assert sum(learnt) >= 0.4
     assert learnt[0] == pytest.approx(sum(learnt) / 4, rel=0.2)

@@ -9,15 +9,15 @@ import time
 import pytest
 
 from headwise.serving.http.errors import Refusal
-from headwise.serving.work import process_handle as search_process
+from headwise.serving.work import process_handle
 from headwise.serving.work import process_worker as module
-from headwise.serving.work.jobs import Order
+from headwise.serving.work.jobs import Job
 from headwise.serving.work.loaded_models import LoadedModel
-from headwise.serving.work.process_worker import WorkerApart
+from headwise.serving.work.process_worker import ProcessWorker
 from tests.serving.work.test_process_worker import (
     SENTENCES,
     answer,
-    order_of,
+    job_of,
     wait_for,
     with_process,
 )
@@ -28,31 +28,31 @@ def test_a_process_that_hangs_is_killed_and_replaced(
 ) -> None:
     """Stopped, it neither answers nor computes: what it had is answered by the next one, and what
     came meanwhile is not piled up."""
-    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr(search_process, "BEAT_SECONDS", 0.4)
+    monkeypatch.setattr(module, "RESTART_SECONDS", 0.05)
+    monkeypatch.setattr(process_handle, "HEARTBEAT_SECONDS", 0.4)
     translator = models["tiny"].value
     greedy = translator.settings(["kind=greedy"])
 
-    async def scene(worker: WorkerApart) -> None:
+    async def scene(worker: ProcessWorker) -> None:
         await wait_for(lambda: worker.is_alive)
         process = worker._process
         assert process is not None
         os.kill(process.pid, signal.SIGSTOP)
-        orders = [order_of(models, [text], greedy) for text in SENTENCES]
-        for order in orders:
-            worker.put(order)
+        jobs = [job_of(models, [text], greedy) for text in SENTENCES]
+        for job in jobs:
+            worker.put(job)
         # Clients that come and leave again cost no memory, though nothing is read from the pipe.
-        long = order_of(models, ["a b c d " * 60] * 100, greedy)
+        long = job_of(models, ["a b c d " * 60] * 100, greedy)
         for _ in range(200):
-            passing = Order(long.parts, deadline=time.monotonic() + 60)
+            passing = Job(long.parts, deadline=time.monotonic() + 60)
             worker.put(passing)
             passing.leave()
         pipe = process._transport.get_pipe_transport(0)
         assert pipe.get_write_buffer_size() < 300_000
-        assert len(worker._orders) == len(orders)
+        assert len(worker._jobs) == len(jobs)
         await wait_for(lambda: not worker.is_alive)
-        for order in orders:
-            await answer(order)
+        for job in jobs:
+            await answer(job)
         assert worker.num_restarts == 1
         assert worker.is_alive
 
@@ -65,16 +65,16 @@ def test_who_waits_for_a_process_that_does_not_begin_is_told_in_time(
 ) -> None:
     """Stopped while it reads its model: whoever has spent half their time on it is told to come
     back, and not 504."""
-    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(module, "RESTART_SECONDS", 0.05)
     greedy = models["tiny"].value.settings(["kind=greedy"])
 
-    async def scene(worker: WorkerApart) -> None:
+    async def scene(worker: ProcessWorker) -> None:
         if is_replacement:
             await wait_for(lambda: worker.is_alive)
             os.kill(worker._process.pid, signal.SIGSTOP)  # type: ignore[union-attr]
-        order = order_of(models, SENTENCES[:1], greedy)
-        order.deadline = time.monotonic() + 4
-        worker.put(order)
+        job = job_of(models, SENTENCES[:1], greedy)
+        job.deadline = time.monotonic() + 4
+        worker.put(job)
         if is_replacement:
             os.kill(worker._process.pid, signal.SIGKILL)  # type: ignore[union-attr]
             await wait_for(lambda: worker._process is None)
@@ -83,14 +83,14 @@ def test_who_waits_for_a_process_that_does_not_begin_is_told_in_time(
         assert process is not None
         os.kill(process.pid, signal.SIGSTOP)
         with pytest.raises(Refusal, match="the model is being loaded; try again soon") as told:
-            await answer(order)
+            await answer(job)
         assert (told.value.status, told.value.retry_after) == (503, 5)
-        assert order.deadline - 3 < time.monotonic() < order.deadline
-        assert not worker._orders
+        assert job.deadline - 3 < time.monotonic() < job.deadline
+        assert not worker._jobs
         # It is not killed for that: a large model may take longer to read than one request may
         # wait.
         os.kill(process.pid, signal.SIGCONT)
-        later = order_of(models, SENTENCES[:1], greedy)
+        later = job_of(models, SENTENCES[:1], greedy)
         worker.put(later)
         await answer(later)
         assert worker._process is process
@@ -101,17 +101,17 @@ def test_who_waits_for_a_process_that_does_not_begin_is_told_in_time(
 def test_a_process_that_is_idle_or_computes_is_left_alone(
     models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_process, "BEAT_SECONDS", 0.2)
-    monkeypatch.setattr(search_process, "SILENT_BEATS", 10)
+    monkeypatch.setattr(process_handle, "HEARTBEAT_SECONDS", 0.2)
+    monkeypatch.setattr(process_handle, "IDLE_BEATS", 10)
     endless = models["tiny"].value.settings(["kind=greedy", "max_length=60000", "min_length=59999"])
 
-    async def scene(worker: WorkerApart) -> None:
+    async def scene(worker: ProcessWorker) -> None:
         await wait_for(lambda: worker.is_alive)
         await asyncio.sleep(3)
-        order = order_of(models, SENTENCES[:1], endless)
-        worker.put(order)
+        job = job_of(models, SENTENCES[:1], endless)
+        worker.put(job)
         await asyncio.sleep(3)
-        order.leave()
+        job.cancel()
         assert worker.num_restarts == 0
         assert worker.is_alive
 

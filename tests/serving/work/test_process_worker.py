@@ -16,12 +16,12 @@ import pytest
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import HeadwiseError
 from headwise.serving.work import process_worker as module
-from headwise.serving.work.bundle_files import HeldFiles
-from headwise.serving.work.jobs import Order, Part
+from headwise.serving.work.bundle_files import BundleFiles
+from headwise.serving.work.jobs import Job, JobPart
 from headwise.serving.work.loaded_models import LoadedModel
-from headwise.serving.work.process_worker import WorkerApart
-from headwise.serving.work.search import Search, Sentence
-from headwise.serving.work.translation_jobs import prepare
+from headwise.serving.work.process_worker import ProcessWorker
+from headwise.serving.work.search import EncodedSentence, Search
+from headwise.serving.work.translation_jobs import prepare_texts
 from headwise.serving.work.worker import WorkerDied
 from tests.serving.api.test_translate import KNOWN
 from tests.serving.conftest import BUNDLE
@@ -35,13 +35,13 @@ SEARCHES = (
 )
 
 
-def order_of(models: dict[str, LoadedModel], texts: list[str], settings: DecodingSettings) -> Order:
-    prepared = prepare(models["tiny"].value, texts, settings, split=False)
-    return Order(prepared.parts, deadline=time.monotonic() + 60)
+def job_of(models: dict[str, LoadedModel], texts: list[str], settings: DecodingSettings) -> Job:
+    prepared = prepare_texts(models["tiny"].value, texts, settings, split=False)
+    return Job(prepared.parts, deadline=time.monotonic() + 60)
 
 
-async def answer(order: Order) -> list[Any]:
-    return await asyncio.wait_for(asyncio.wrap_future(order.future), 60)
+async def answer(job: Job) -> list[Any]:
+    return await asyncio.wait_for(asyncio.wrap_future(job.future), 60)
 
 
 async def wait_for(condition: Callable[[], bool]) -> None:
@@ -52,19 +52,19 @@ async def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def with_process(
-    models: dict[str, LoadedModel], scene: Callable[[WorkerApart], Awaitable[None]]
+    models: dict[str, LoadedModel], scene: Callable[[ProcessWorker], Awaitable[None]]
 ) -> None:
     """The scene, with a process that is at work and is told to end afterwards."""
 
     async def play() -> None:
-        worker = WorkerApart("tiny", models["tiny"].value, HeldFiles(BUNDLE), precision="fp32")
+        worker = ProcessWorker("tiny", models["tiny"].value, BundleFiles(BUNDLE), precision="fp32")
         worker.start()
-        await worker.open()
+        await worker.start_process()
         pid = worker._process.pid  # type: ignore[union-attr]
         try:
             await scene(worker)
         finally:
-            await worker.shut()
+            await worker.stop_process()
             worker.close()
         assert not worker.is_alive
         with pytest.raises(ProcessLookupError):
@@ -76,35 +76,35 @@ def with_process(
 def test_it_says_what_the_library_says_and_drops_who_left(models: dict[str, LoadedModel]) -> None:
     translator = models["tiny"].value
 
-    async def scene(worker: WorkerApart) -> None:
+    async def scene(worker: ProcessWorker) -> None:
         for overrides in SEARCHES:
             settings = translator.settings(overrides)
-            orders = [order_of(models, [text], settings) for text in SENTENCES]
-            for order in orders:
-                worker.put(order)
+            jobs = [job_of(models, [text], settings) for text in SENTENCES]
+            for job in jobs:
+                worker.put(job)
             expected = translator(SENTENCES, settings)
-            for order, theirs in zip(orders, expected, strict=True):
-                (ours,) = await answer(order)
+            for job, theirs in zip(jobs, expected, strict=True):
+                (ours,) = await answer(job)
                 assert [one.text for one in ours] == [one.text for one in theirs.n_best]
                 assert [one.score for one in ours] == pytest.approx(
                     [one.score for one in theirs.n_best], abs=1e-4
                 )
         assert worker.num_parts == len(SEARCHES) * len(SENTENCES)
         # What is no sentence stays here.
-        here = Order([Part(run=lambda parts: [os.getpid()])], deadline=time.monotonic() + 60)
+        here = Job([JobPart(run=lambda parts: [os.getpid()])], deadline=time.monotonic() + 60)
         worker.put(here)
         assert await answer(here) == [os.getpid()]
         # Whoever leaves is forgotten at once, and by the process, too: a search that never ends
         # would hold up the next.
         endless = translator.settings(["kind=greedy", "max_length=60000", "min_length=59999"])
-        gone = order_of(models, SENTENCES[:2], endless)
+        gone = job_of(models, SENTENCES[:2], endless)
         worker.put(gone)
         await asyncio.sleep(0.05)
-        gone.leave()
-        assert not worker._orders
-        order = order_of(models, SENTENCES[:1], translator.settings(["kind=beam"]))
-        worker.put(order)
-        await answer(order)
+        gone.cancel()
+        assert not worker._jobs
+        job = job_of(models, SENTENCES[:1], translator.settings(["kind=beam"]))
+        worker.put(job)
+        await answer(job)
 
     with_process(models, scene)
 
@@ -114,28 +114,29 @@ def test_what_fails_there_is_told_here(models: dict[str, LoadedModel]) -> None:
     translator = models["tiny"].value
     greedy = translator.settings(["kind=greedy"])
 
-    async def scene(worker: WorkerApart) -> None:
-        wish = Sentence((4, 5), (2,), 0)
-        refused = Order(
-            [Part(Search(translator, greedy), argument=wish, key=1)], deadline=time.monotonic() + 60
+    async def scene(worker: ProcessWorker) -> None:
+        wish = EncodedSentence((4, 5), (2,), 0)
+        refused = Job(
+            [JobPart(Search(translator, greedy), argument=wish, key=1)],
+            deadline=time.monotonic() + 60,
         )
-        broken = Sentence((4, 10**9), (), 0)
-        bug = Order(
-            [Part(Search(translator, greedy), argument=broken, key=1)],
+        broken = EncodedSentence((4, 10**9), (), 0)
+        bug = Job(
+            [JobPart(Search(translator, greedy), argument=broken, key=1)],
             deadline=time.monotonic() + 60,
         )
         settings = translator.settings(["kind=sampling", "seed=3"])
-        impossible = Order(
-            [Part(Search(translator, settings), argument=wish, key=1)],
+        impossible = Job(
+            [JobPart(Search(translator, settings), argument=wish, key=1)],
             deadline=time.monotonic() + 60,
         )
-        for order in (refused, bug, impossible):
-            worker.put(order)
+        for job in (refused, bug, impossible):
+            worker.put(job)
         with pytest.raises(HeadwiseError, match="special token 2; only ordinary tokens"):
             await answer(impossible)
         with pytest.raises(RuntimeError, match="IndexError"):
             await answer(bug)
-        fine = order_of(models, SENTENCES[:1], greedy)
+        fine = job_of(models, SENTENCES[:1], greedy)
         worker.put(fine)
         await answer(fine)
 
@@ -147,16 +148,16 @@ def test_a_process_that_is_killed_is_started_again_with_what_it_had(
     models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S6."""
-    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(module, "RESTART_SECONDS", 0.2)
     translator = models["tiny"].value
     endless = translator.settings(["kind=greedy", "max_length=60000", "min_length=59999"])
 
-    async def scene(worker: WorkerApart) -> None:
-        first = order_of(models, SENTENCES[:1], translator.settings(["kind=greedy"]))
+    async def scene(worker: ProcessWorker) -> None:
+        first = job_of(models, SENTENCES[:1], translator.settings(["kind=greedy"]))
         worker.put(first)
         await answer(first)
-        order = order_of(models, SENTENCES[:3], endless)
-        worker.put(order)
+        job = job_of(models, SENTENCES[:3], endless)
+        worker.put(job)
         assert worker._process is not None
         os.kill(worker._process.pid, signal.SIGTERM)  # is for the server to hear
         await asyncio.sleep(0.1)
@@ -164,23 +165,21 @@ def test_a_process_that_is_killed_is_started_again_with_what_it_had(
         os.kill(worker._process.pid, signal.SIGKILL)
         # What it had is tried once more, and who comes meanwhile waits.
         await wait_for(lambda: not worker.is_alive)
-        meanwhile = order_of(models, SENTENCES[:1], endless)
+        meanwhile = job_of(models, SENTENCES[:1], endless)
         worker.put(meanwhile)
         await wait_for(lambda: worker.is_alive)
         assert worker.num_restarts == 1
-        assert not order.future.done()
+        assert not job.future.done()
         os.kill(worker._process.pid, signal.SIGKILL)
         with pytest.raises(WorkerDied):
-            await answer(order)
-        meanwhile.leave()
-        orders = [
-            order_of(models, [text], translator.settings(["kind=beam"])) for text in SENTENCES
-        ]
-        for one in orders:
+            await answer(job)
+        meanwhile.cancel()
+        jobs = [job_of(models, [text], translator.settings(["kind=beam"])) for text in SENTENCES]
+        for one in jobs:
             worker.put(one)
         await wait_for(lambda: worker.is_alive)
         os.kill(worker._process.pid, signal.SIGKILL)
-        for one in orders:
+        for one in jobs:
             await answer(one)
         assert worker.num_restarts in (2, 3)  # the last one may have been quick
 
@@ -192,10 +191,10 @@ def test_a_replaced_model_directory_does_not_change_the_model(
 ) -> None:
     """`train --resume` replaces `model/`; a process that must start again later still finds what
     the server began with."""
-    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(module, "RESTART_SECONDS", 0.05)
     bundle = tmp_path / "model"
     shutil.copytree(BUNDLE, bundle)
-    held = HeldFiles(bundle)
+    files = BundleFiles(bundle)
     shutil.rmtree(bundle)
     bundle.mkdir()
     (bundle / "MANIFEST.json").write_text("{}", encoding="utf-8")
@@ -203,14 +202,14 @@ def test_a_replaced_model_directory_does_not_change_the_model(
     greedy = translator.settings(["kind=greedy"])
 
     async def play() -> None:
-        worker = WorkerApart("tiny", translator, held, precision="fp32")
+        worker = ProcessWorker("tiny", translator, files, precision="fp32")
         worker.start()
-        await worker.open()
-        order = order_of(models, SENTENCES, greedy)
-        worker.put(order)
-        found = [ours[0].text for ours in await answer(order)]
+        await worker.start_process()
+        job = job_of(models, SENTENCES, greedy)
+        worker.put(job)
+        found = [ours[0].text for ours in await answer(job)]
         assert found == [theirs.text for theirs in translator(SENTENCES, greedy)]
-        await worker.shut()
+        await worker.stop_process()
         worker.close()
 
     run_alone(play())
@@ -225,7 +224,7 @@ def test_a_process_that_cannot_begin_is_told_of(
     shutil.copytree(BUNDLE, bundle)
 
     async def play() -> None:
-        worker = WorkerApart("tiny", models["tiny"].value, HeldFiles(bundle))
+        worker = ProcessWorker("tiny", models["tiny"].value, BundleFiles(bundle))
         if what == "damaged":
             with (bundle / "weights.safetensors").open("r+b") as writer:
                 writer.truncate(1_000)
@@ -236,13 +235,13 @@ def test_a_process_that_cannot_begin_is_told_of(
                 "print('x' * 100, flush=True); import time; time.sleep(60)",
             ]
         worker.start()
-        order = order_of(models, SENTENCES[:1], models["tiny"].value.settings(["kind=greedy"]))
-        await worker.open()
-        worker.put(order)
+        job = job_of(models, SENTENCES[:1], models["tiny"].value.settings(["kind=greedy"]))
+        await worker.start_process()
+        worker.put(job)
         with pytest.raises(WorkerDied):
-            await answer(order)
+            await answer(job)
         assert not worker.is_alive
-        await worker.shut()
+        await worker.stop_process()
         worker.close()
 
     run_alone(play())

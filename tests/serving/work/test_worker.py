@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headwise.serving.work import worker as module
-from headwise.serving.work.jobs import Abandoned, More, Order, Part
+from headwise.serving.work.jobs import Job, JobAbandoned, JobPart, JoinMore
 from headwise.serving.work.worker import (
     MAX_BATCH_SENTENCES,
     MAX_BATCH_TOKENS,
@@ -35,7 +35,7 @@ class Recorder:
     def __init__(self) -> None:
         self.batches: list[list[Any]] = []
 
-    def __call__(self, parts: Sequence[Part]) -> list[Any]:
+    def __call__(self, parts: Sequence[JobPart]) -> list[Any]:
         self.batches.append([part.argument for part in parts])
         return [part.argument for part in parts]
 
@@ -44,12 +44,12 @@ def hold(worker: Worker) -> threading.Event:
     """Keeps the worker busy until the event is set, and waits until it is."""
     began, go = threading.Event(), threading.Event()
 
-    def wait(parts: Sequence[Part]) -> list[None]:
+    def wait(parts: Sequence[JobPart]) -> list[None]:
         began.set()
         go.wait(10)
         return [None]
 
-    worker.put(Order([Part(run=wait)], deadline=LATER))
+    worker.put(Job([JobPart(run=wait)], deadline=LATER))
     assert began.wait(10)
     return go
 
@@ -57,18 +57,16 @@ def hold(worker: Worker) -> threading.Event:
 def test_what_waits_together_is_answered_together(worker: Worker) -> None:
     run = Recorder()
     go = hold(worker)
-    orders = [
-        Order([Part(run=run, argument=(n, p), key="a") for p in range(3)], deadline=LATER)
+    jobs = [
+        Job([JobPart(run=run, argument=(n, p), key="a") for p in range(3)], deadline=LATER)
         for n in range(5)
     ]
-    other = Order([Part(run=run, argument="other", key="b")], deadline=LATER)
-    alone = Order([Part(run=run, argument="alone")], deadline=LATER)
-    for order in (*orders[:2], other, alone, *orders[2:]):
-        worker.put(order)
+    other = Job([JobPart(run=run, argument="other", key="b")], deadline=LATER)
+    alone = Job([JobPart(run=run, argument="alone")], deadline=LATER)
+    for job in (*jobs[:2], other, alone, *jobs[2:]):
+        worker.put(job)
     go.set()
-    assert [order.future.result(10) for order in orders] == [
-        [(n, p) for p in range(3)] for n in range(5)
-    ]
+    assert [job.future.result(10) for job in jobs] == [[(n, p) for p in range(3)] for n in range(5)]
     assert other.future.result(10) == ["other"]
     assert alone.future.result(10) == ["alone"]
     assert sorted(map(len, run.batches)) == [1, 1, 15]
@@ -76,16 +74,18 @@ def test_what_waits_together_is_answered_together(worker: Worker) -> None:
 
 
 def test_an_order_of_nothing_is_done() -> None:
-    assert Order([], deadline=LATER).future.result(0) == []
+    assert Job([], deadline=LATER).future.result(0) == []
 
 
 def test_a_batch_holds_the_oldest_and_its_nearest_within_the_budget() -> None:
-    parts = [Part(run=Recorder(), key=1, weight=weight) for weight in (10, *range(1, 200))]
+    parts = [
+        JobPart(run=Recorder(), key=1, num_tokens=num_tokens) for num_tokens in (10, *range(1, 200))
+    ]
     batch = choose_batch(parts)
     assert batch[0] is parts[0]
     assert len(batch) == MAX_BATCH_SENTENCES
-    assert max(abs(part.weight - 10) for part in batch) < MAX_BATCH_SENTENCES
-    long = [Part(run=Recorder(), key=1, weight=600) for _ in range(40)]
+    assert max(abs(part.num_tokens - 10) for part in batch) < MAX_BATCH_SENTENCES
+    long = [JobPart(run=Recorder(), key=1, num_tokens=600) for _ in range(40)]
     assert len(choose_batch(long)) == MAX_BATCH_TOKENS // 600
     assert choose_batch([]) == []
 
@@ -93,11 +93,13 @@ def test_a_batch_holds_the_oldest_and_its_nearest_within_the_budget() -> None:
 def test_who_left_or_is_too_late_is_not_worked_for(worker: Worker) -> None:
     run = Recorder()
     go = hold(worker)
-    gone, late, kept = (Order([Part(run=run, argument=n, key=1)], deadline=LATER) for n in range(3))
+    gone, late, kept = (
+        Job([JobPart(run=run, argument=n, key=1)], deadline=LATER) for n in range(3)
+    )
     late.deadline = time.monotonic() - 1
-    for order in (gone, late, kept):
-        worker.put(order)
-    gone.leave()
+    for job in (gone, late, kept):
+        worker.put(job)
+    gone.cancel()
     go.set()
     assert kept.future.result(10) == [2]
     assert run.batches == [[2]]
@@ -105,34 +107,34 @@ def test_who_left_or_is_too_late_is_not_worked_for(worker: Worker) -> None:
 
 
 def test_one_bad_request_does_not_spoil_the_others(worker: Worker) -> None:
-    def run(parts: Sequence[Part]) -> list[Any]:
+    def run(parts: Sequence[JobPart]) -> list[Any]:
         if any(part.argument == "bad" for part in parts):
             raise ValueError("bad")
         return [part.argument for part in parts]
 
-    assert_only_the_bad_one_fails(worker, lambda word: Part(run=run, argument=word, key=1))
+    assert_only_the_bad_one_fails(worker, lambda word: JobPart(run=run, argument=word, key=1))
 
 
-def assert_only_the_bad_one_fails(worker: Worker, make: Callable[[str], Part]) -> None:
+def assert_only_the_bad_one_fails(worker: Worker, make: Callable[[str], JobPart]) -> None:
     go = hold(worker)
-    orders = [Order([make(word)], deadline=LATER) for word in ("a", "bad", "b")]
-    for order in orders:
-        worker.put(order)
+    jobs = [Job([make(word)], deadline=LATER) for word in ("a", "bad", "b")]
+    for job in jobs:
+        worker.put(job)
     go.set()
-    assert orders[0].future.result(10) == ["a"]
-    assert orders[2].future.result(10) == ["b"]
+    assert jobs[0].future.result(10) == ["a"]
+    assert jobs[2].future.result(10) == ["b"]
     with pytest.raises(ValueError, match="bad"):
-        orders[1].future.result(10)
+        jobs[1].future.result(10)
 
 
 def test_abandoned_work_ends_quietly(worker: Worker) -> None:
-    def run(parts: Sequence[Part]) -> list[Any]:
-        raise Abandoned
+    def run(parts: Sequence[JobPart]) -> list[Any]:
+        raise JobAbandoned
 
-    worker.put(Order([Part(run=run)], deadline=LATER))
-    order = Order([Part(run=Recorder(), argument=1)], deadline=LATER)
-    worker.put(order)
-    assert order.future.result(10) == [1]
+    worker.put(Job([JobPart(run=run)], deadline=LATER))
+    job = Job([JobPart(run=Recorder(), argument=1)], deadline=LATER)
+    worker.put(job)
+    assert job.future.result(10) == [1]
 
 
 @pytest.mark.parametrize(
@@ -145,27 +147,27 @@ def test_a_killed_worker_costs_the_batch_at_hand_and_nothing_else(
     time.sleep(0.003 * number)
     began = threading.Event()
 
-    def spin(parts: Sequence[Part]) -> list[Any]:
+    def spin(parts: Sequence[JobPart]) -> list[Any]:
         began.set()
         until = time.monotonic() + 10
         while time.monotonic() < until:
             time.sleep(0.001)
         return [None]
 
-    victim = Order([Part(run=spin)], deadline=LATER)
+    victim = Job([JobPart(run=spin)], deadline=LATER)
     worker.put(victim)
     assert began.wait(10)
     run = Recorder()
-    others = [Order([Part(run=run, argument=n, key=1)], deadline=LATER) for n in range(63)]
-    for order in others:
-        worker.put(order)
+    others = [Job([JobPart(run=run, argument=n, key=1)], deadline=LATER) for n in range(63)]
+    for job in others:
+        worker.put(job)
     start = time.monotonic()
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(worker._thread.ident or 0), ctypes.py_object(SystemExit)
     )
     with pytest.raises(WorkerDied):
         victim.future.result(10)
-    assert [order.future.result(10) for order in others] == [[n] for n in range(63)]
+    assert [job.future.result(10) for job in others] == [[n] for n in range(63)]
     assert time.monotonic() - start < 5
     assert worker.is_alive
     assert worker.num_restarts == 1
@@ -175,7 +177,7 @@ def test_closing_refuses_what_waits() -> None:
     found = Worker("closing")
     found.start()
     go = hold(found)
-    waiting = Order([Part(run=Recorder())], deadline=LATER)
+    waiting = Job([JobPart(run=Recorder())], deadline=LATER)
     found.put(waiting)
     threading.Timer(0.05, go.set).start()
     found.close()
@@ -190,50 +192,50 @@ def test_the_thread_lingers_for_those_it_answered_before(
     monkeypatch.setattr(module, "LINGER_GAP", 5.0)
     run = Recorder()
     go = hold(worker)
-    first = [Order([Part(run=run, argument=n, key=1)], deadline=LATER) for n in range(4)]
-    for order in first:
-        worker.put(order)
+    first = [Job([JobPart(run=run, argument=n, key=1)], deadline=LATER) for n in range(4)]
+    for job in first:
+        worker.put(job)
     go.set()
-    for order in first:
-        order.future.result(10)
+    for job in first:
+        job.future.result(10)
     worker._last_seconds = 5.0
-    second = [Order([Part(run=run, argument=n, key=1)], deadline=LATER) for n in range(4)]
-    for order in second:
-        worker.put(order)
+    second = [Job([JobPart(run=run, argument=n, key=1)], deadline=LATER) for n in range(4)]
+    for job in second:
+        worker.put(job)
         time.sleep(0.01)
-    for order in second:
-        order.future.result(10)
+    for job in second:
+        job.future.result(10)
     assert [len(batch) for batch in run.batches] == [4, 4]
 
 
 def test_who_was_answered_early_is_not_answered_again(worker: Worker) -> None:
     """A batch that answers one part, fails, and is answered part by part."""
 
-    def run(parts: Sequence[Part]) -> list[Any]:
-        if len(parts) > 1 and parts[0].order is not None:
-            parts[0].order.deliver(parts[0], "early")
+    def run(parts: Sequence[JobPart]) -> list[Any]:
+        if len(parts) > 1 and parts[0].job is not None:
+            parts[0].job.deliver(parts[0], "early")
             raise ValueError
         return ["late"] * len(parts)
 
     go = hold(worker)
-    order = Order([Part(run=run, key=1) for _ in range(3)], deadline=LATER)
-    worker.put(order)
+    job = Job([JobPart(run=run, key=1) for _ in range(3)], deadline=LATER)
+    worker.put(job)
     go.set()
-    assert order.future.result(10) == ["early", "late", "late"]
+    assert job.future.result(10) == ["early", "late", "late"]
 
 
-class Flowing:
+class Continuous:
     """A flow of one step a part: answers who is there, and asks for more."""
 
     def __init__(self) -> None:
         self.rounds: list[list[Any]] = []
 
-    def __call__(self, parts: Sequence[Part]) -> list[Any]:
+    def __call__(self, parts: Sequence[JobPart]) -> list[Any]:
         if any(part.argument == "bad" for part in parts):
             raise ValueError("bad")
         return [part.argument for part in parts]
 
-    def flow(self, parts: Sequence[Part], more: More) -> None:
+    def run_continuously(self, parts: Sequence[JobPart], more: JoinMore) -> None:
         here = list(parts)
         while here:
             self.rounds.append([part.argument for part in here])
@@ -243,21 +245,21 @@ class Flowing:
             time.sleep(0.01)
             came = more(len(here))
             for part in here:
-                assert part.order is not None
-                part.order.deliver(part, part.argument)
+                assert part.job is not None
+                part.job.deliver(part, part.argument)
             here = list(came)
 
 
 def test_who_comes_meanwhile_joins_unless_another_waits_longer(worker: Worker) -> None:
-    run = Flowing()
+    run = Continuous()
     go = hold(worker)
-    orders = [Order([Part(run, run.flow, n, key=1)], deadline=LATER) for n in range(3)]
-    other = Order([Part(run=Recorder(), argument="other", key=2)], deadline=LATER)
-    last = Order([Part(run, run.flow, 3, key=1)], deadline=LATER)
-    for order in (*orders, other, last):
-        worker.put(order)
+    jobs = [Job([JobPart(run, run.run_continuously, n, key=1)], deadline=LATER) for n in range(3)]
+    other = Job([JobPart(run=Recorder(), argument="other", key=2)], deadline=LATER)
+    last = Job([JobPart(run, run.run_continuously, 3, key=1)], deadline=LATER)
+    for job in (*jobs, other, last):
+        worker.put(job)
     go.set()
-    assert [order.future.result(10) for order in (*orders, other, last)] == [
+    assert [job.future.result(10) for job in (*jobs, other, last)] == [
         [0],
         [1],
         [2],
@@ -265,22 +267,26 @@ def test_who_comes_meanwhile_joins_unless_another_waits_longer(worker: Worker) -
         [3],
     ]
     assert run.rounds[0] == [0, 1, 2, 3]
-    late = [Order([Part(run, run.flow, n, key=1)], deadline=LATER) for n in range(4, 40)]
-    for order in late:
-        worker.put(order)
+    late = [
+        Job([JobPart(run, run.run_continuously, n, key=1)], deadline=LATER) for n in range(4, 40)
+    ]
+    for job in late:
+        worker.put(job)
         time.sleep(0.001)
-    assert [order.future.result(10) for order in late] == [[n] for n in range(4, 40)]
+    assert [job.future.result(10) for job in late] == [[n] for n in range(4, 40)]
     assert worker.num_batches < 40
 
 
 def test_one_bad_sentence_does_not_spoil_a_flow(worker: Worker) -> None:
-    run = Flowing()
-    assert_only_the_bad_one_fails(worker, lambda word: Part(run, run.flow, word, key=1))
+    run = Continuous()
+    assert_only_the_bad_one_fails(
+        worker, lambda word: JobPart(run, run.run_continuously, word, key=1)
+    )
 
 
 def test_a_flow_takes_no_more_than_a_batch_holds() -> None:
-    beside = [Part(run=Recorder(), key=1, weight=100) for _ in range(60)]
-    waiting = [Part(run=Recorder(), key=1, weight=5) for _ in range(30)]
+    beside = [JobPart(run=Recorder(), key=1, num_tokens=100) for _ in range(60)]
+    waiting = [JobPart(run=Recorder(), key=1, num_tokens=5) for _ in range(30)]
     assert len(choose_batch(waiting, beside=beside)) == MAX_BATCH_SENTENCES - 60
-    long = [Part(run=Recorder(), key=1, weight=MAX_BATCH_TOKENS // 61 + 1)]
+    long = [JobPart(run=Recorder(), key=1, num_tokens=MAX_BATCH_TOKENS // 61 + 1)]
     assert not choose_batch([*long, *waiting], beside=beside)

@@ -1,5 +1,5 @@
-"""`POST /v1/attend`: attention worked out for numbers one can check by hand; `POST /v1/row`: one
-row of a loaded model opened up.
+"""`POST /v1/attend`: attention computed for small numbers, step by step. `POST /v1/row`: one row of
+a loaded model's attention, step by step.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from headwise.explorer.data.attention_row import calculate_row, count_layers
 from headwise.explorer.data.calculation_tables import describe_score
 from headwise.explorer.data.language_model_trace import calculate_text_row, require_reader
 from headwise.explorer.data.number_input import NumberTable, Rows, arrange
-from headwise.serving.api.text_trace import find_attending
+from headwise.serving.api.text_trace import find_attention_model
 from headwise.serving.schemas.attention import (
     AttendBody,
     AttendReply,
@@ -31,7 +31,7 @@ from headwise.serving.schemas.attention import (
 from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.state import State
 from headwise.serving.work.search import stop_if
-from headwise.serving.work.translation_jobs import FEWEST_STEPS
+from headwise.serving.work.translation_jobs import MIN_STEPS
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.translation.translator import Translator
 from headwise.text.sentence_splitting import split_text
@@ -42,25 +42,23 @@ router = APIRouter(tags=["attention"], responses=REFUSALS)
 @router.post("/v1/attend")
 async def attend(body: AttendBody, state: State) -> AttendReply:
     """The three steps, by the code of `headwise attend`."""
-    return await state.work(None, answer_attend, body)
+    return await state.call(None, answer_attend, body)
 
 
 @router.post("/v1/row")
 async def open_up(body: RowBody, state: State) -> RowReply:
-    """q·k, scaling, mask, softmax and weighted sum of one query of a Transformer that translates or
-    reads.
-    """
-    model = find_attending(state, body.model)
+    """q·k, scaling, mask, softmax and weighted sum for one query of a model."""
+    model = find_attention_model(state, body.model)
     if model.kind == "language_model":
-        return await state.work(
+        return await state.call(
             model.name, answer_text_row, model.name, model.value, body, size=len(body.text)
         )
-    size = lambda: len(model.value.tokenizers.source.encode(body.text)) + FEWEST_STEPS  # noqa: E731
-    return await state.look(model, size, answer_row, body)
+    size = lambda: len(model.value.tokenizers.source.encode(body.text)) + MIN_STEPS  # noqa: E731
+    return await state.call_stoppable(model, size, answer_row, body)
 
 
 def answer_text_row(name: str, model: LanguageModel, body: RowBody) -> RowReply:
-    """Of a language model, which reads the text as it is."""
+    """A row of a language model, which reads the text as it is."""
     if "target" in body.model_fields_set or (
         "kind" in body.model_fields_set and body.kind != "decoder_self"
     ):
@@ -136,13 +134,13 @@ def _rows(rows: list[list[float]], name: str) -> Rows:
 
 
 def _curve(worked: AttentionCalculation, num_points: int) -> CurveReply | None:
-    """What any query between and a little beyond the keys would get."""
+    """The outputs for queries between the keys and a little beyond them."""
     if not worked.keys.shape[1] == worked.values.shape[1] == worked.queries.shape[1] == 1:
         return None
     low, high = float(worked.keys.min()), float(worked.keys.max())
     margin = max(0.6 * (high - low), 0.5)
     step = (high - low + 2 * margin) / max(num_points - 1, 1)
-    queries = [low - margin + step * place for place in range(num_points)]
+    queries = [low - margin + step * index for index in range(num_points)]
     return CurveReply(queries=queries, outputs=output_curve(worked, queries))
 
 

@@ -1,10 +1,10 @@
-"""From what a request wishes of the search to the settings of the search: the recipe's own, changed
-where asked; another kind of search starts from that kind's defaults, as `headwise translate --set
-kind=…` does.
+"""From the decoding options of a request to the settings of the search.
 
-Outputs are bounded whatever the recipe says: min(2 · source + 20, 512) tokens, or fewer if the
-recipe says so. Requests with equal settings share batches, so the same wish must give an equal
-value. Tested: every kind, n-best, contradictions.
+The recipe's settings are used, changed where the request asks for it. Another kind of search starts
+from the defaults of that kind, as with `headwise translate --set kind=…`. The output length is
+limited whatever the recipe says: min(2 · source + 20, 512) tokens, or fewer if the recipe says so.
+Requests with equal settings share batches, so equal options must give equal settings. Tested: every
+kind, n-best, contradictions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,56 +19,56 @@ from headwise.decoding.generation_settings import check_phrase_texts
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.search.length_penalty import AverageLength
 from headwise.serving.http.errors import Refusal
-from headwise.serving.schemas.base import BeamWish, GreedyWish, SamplingWish
 from headwise.serving.schemas.limits import MAX_BEST, MAX_PHRASE_BYTES, MAX_TOKENS
+from headwise.serving.schemas.translation import BeamOptions, GreedyOptions, SamplingOptions
 
 FACTOR, EXTRA = 2.0, 20
 
 
 def choose_settings(
     recipe: DecodingSettings,
-    wish: GreedyWish | BeamWish | SamplingWish | None,
+    options: GreedyOptions | BeamOptions | SamplingOptions | None,
     *,
     n_best: int,
     require: Sequence[str] = (),
 ) -> DecodingSettings:
-    """The settings of one request; required phrases are searched for by beam unless another search
-    was asked for.
+    """The settings of one request. Required phrases need beam search, unless the request names
+    another.
     """
-    if require and wish is None and not isinstance(recipe, BeamSettings):
-        wish = BeamWish(kind="beam")
-    chosen = _bounded(recipe)
-    if wish is not None:
-        same = wish.kind == recipe.kind
-        match wish:
-            case GreedyWish():
+    if require and options is None and not isinstance(recipe, BeamSettings):
+        options = BeamOptions(kind="beam")
+    chosen = _limit(recipe)
+    if options is not None:
+        same = options.kind == recipe.kind
+        match options:
+            case GreedyOptions():
                 chosen = chosen if same else GreedySettings(forbidden=recipe.forbidden)
-            case BeamWish():
+            case BeamOptions():
                 beam: dict[str, object] = {
-                    "size": wish.size,
-                    "length_penalty": AverageLength(alpha=wish.length_penalty),
+                    "size": options.size,
+                    "length_penalty": AverageLength(alpha=options.length_penalty),
                 }
                 chosen = (chosen if same else BeamSettings(forbidden=recipe.forbidden)).model_copy(
-                    update=_asked(wish, beam)
+                    update=_given(options, beam)
                 )
-            case SamplingWish():
+            case SamplingOptions():
                 chosen = (
                     chosen if same else SamplingSettings(forbidden=recipe.forbidden)
-                ).model_copy(update=_asked(wish, wish.model_dump()))
-    length = _bounded_length(chosen.max_length)
+                ).model_copy(update=_given(options, options.model_dump()))
+    length = _limit_length(chosen.max_length)
     chosen = chosen.model_copy(
         update={"max_length": length, "min_length": min(chosen.min_length, MAX_TOKENS - 1)}
     )
-    return chosen if n_best == 1 else _several(chosen, n_best, is_asked=wish is not None)
+    return chosen if n_best == 1 else _with_n_best(chosen, n_best, is_asked=options is not None)
 
 
 def add_phrases(
     settings: DecodingSettings, *, forbid: Sequence[str], require: Sequence[str]
 ) -> DecodingSettings:
-    """The phrases of a request beside those of the recipe; what contradicts is refused."""
+    """Add the phrases of the request to those of the recipe; contradictions are refused."""
     if not forbid and not require:
         return settings
-    _bound_phrases(*forbid, *require)
+    _limit_phrases(*forbid, *require)
     forbidden = tuple(dict.fromkeys((*settings.forbidden, *forbid)))
     required = tuple(dict.fromkeys((*settings.required, *require)))
     changed = settings.model_copy(update={"forbidden": forbidden, "required": required})
@@ -76,8 +76,8 @@ def add_phrases(
     return changed
 
 
-def _bound_phrases(*phrases: str) -> None:
-    """A server is shared: one request may not ask for all the rules that a command line may."""
+def _limit_phrases(*phrases: str) -> None:
+    """Limit the phrases of a request more than the command line does: a server is shared."""
     num_bytes = sum(len(phrase.encode("utf-8", "surrogatepass")) for phrase in phrases)
     if num_bytes > MAX_PHRASE_BYTES:
         raise Refusal(
@@ -95,16 +95,18 @@ def _bound_phrases(*phrases: str) -> None:
         )
 
 
-def _asked(wish: BeamWish | SamplingWish, values: Mapping[str, object]) -> dict[str, object]:
-    """What the request itself says; the rest stays as the recipe has it."""
+def _given(
+    options: BeamOptions | SamplingOptions, values: Mapping[str, object]
+) -> dict[str, object]:
+    """The options that the request itself sets; the others stay as in the recipe."""
     return {
         name: value
         for name, value in values.items()
-        if name in wish.model_fields_set and name != "kind"
+        if name in options.model_fields_set and name != "kind"
     }
 
 
-def _bounded_length(asked: int | LengthLimit) -> int | LengthLimit:
+def _limit_length(asked: int | LengthLimit) -> int | LengthLimit:
     if isinstance(asked, int):
         return min(asked, MAX_TOKENS)
     return LengthLimit(
@@ -114,10 +116,8 @@ def _bounded_length(asked: int | LengthLimit) -> int | LengthLimit:
     )
 
 
-def _bounded(recipe: DecodingSettings) -> DecodingSettings:
-    """Forbidden words are the recipe's to keep; a prefix and the number of answers are the
-    request's to choose.
-    """
+def _limit(recipe: DecodingSettings) -> DecodingSettings:
+    """The recipe keeps its forbidden words; the request sets prefix and number of results."""
     update: dict[str, object] = {"prefix": ""}
     if isinstance(recipe, BeamSettings):
         update["num_best"] = 1
@@ -126,14 +126,14 @@ def _bounded(recipe: DecodingSettings) -> DecodingSettings:
     return recipe.model_copy(update=update)
 
 
-def _several(settings: DecodingSettings, n_best: int, *, is_asked: bool) -> DecodingSettings:
+def _with_n_best(settings: DecodingSettings, n_best: int, *, is_asked: bool) -> DecodingSettings:
     match settings:
         case SamplingSettings():
             return settings.model_copy(update={"num_samples": n_best})
         case BeamSettings(size=size) if size >= n_best or not is_asked:
             return settings.model_copy(update={"num_best": n_best, "size": max(size, n_best)})
         case GreedySettings() if not is_asked:
-            # Greedy search has one candidate; a beam is what was asked for.
+            # Greedy search finds one candidate, so several need beam search.
             return BeamSettings(
                 size=MAX_BEST if n_best > 5 else 5,
                 num_best=n_best,

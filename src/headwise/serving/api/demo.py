@@ -1,5 +1,5 @@
-"""`GET` and `POST /v1/demo`: the page of a server without a model offers to train the demo's, and
-shows how far it is.
+"""`GET` and `POST /v1/demo`: the page of a server without a model can train the demo model and show
+its progress.
 """
 
 from fastapi import APIRouter
@@ -34,32 +34,32 @@ class DemoReply(Reply):
 
 @router.get("/v1/demo")
 async def watch(state: State) -> DemoReply:
-    """How far the training is; once it is done the model is there."""
+    """The progress of the training; when it is done, the model is loaded."""
     training = _training(state)
-    return await _tell(state, training, await state.work(None, training.status))
+    return await _status_reply(state, training, await state.call(None, training.status))
 
 
 @router.post("/v1/demo")
 async def begin(body: DemoBody, state: State) -> DemoReply:
-    """Begin to train, or go on."""
+    """Start the training, or resume it."""
     training = _training(state)
-    await state.work(None, training.start, body.pair)
-    return await _tell(state, training, await state.work(None, training.status))
+    await state.call(None, training.start, body.pair)
+    return await _status_reply(state, training, await state.call(None, training.status))
 
 
 def _training(state: State) -> DemoTraining:
-    if state.server.training is None:
+    if state.server.demo_training is None:
         raise Refusal(
             404,
             "no_training",
             en="this server trains nothing; run `headwise explore` without a model",
             zh="该服务器不训练模型；请运行不带模型的 `headwise explore`",
         )
-    return state.server.training
+    return state.server.demo_training
 
 
-async def _tell(state: State, training: DemoTraining, status: TrainingStatus) -> DemoReply:
+async def _status_reply(state: State, training: DemoTraining, status: TrainingStatus) -> DemoReply:
     name = training.run.name
     if status.state == "ready" and name not in state.models:
-        state.server.add(await state.work(None, load_model, name, training.run))
+        state.server.add(await state.call(None, load_model, name, training.run))
     return DemoReply(**vars(status), model=name if name in state.models else None)

@@ -1,10 +1,10 @@
-"""`/healthz`: the process lives. `/readyz`: the models are warm and work is accepted, so traffic
-may come.
+"""`GET /healthz`: the process is alive. `GET /readyz`: the models are loaded and requests are
+accepted.
 """
 
 from fastapi import APIRouter, Response
 
-from headwise.serving.schemas.base import StatusReply
+from headwise.serving.schemas.models import StatusReply
 from headwise.serving.state import State
 
 router = APIRouter(tags=["health"])

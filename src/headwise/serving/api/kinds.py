@@ -1,5 +1,5 @@
-"""`GET /v1/kinds`: every kernel, score, position encoding, norm and feed-forward part that recipes
-may name.
+"""`GET /v1/kinds`: every attention kernel, score, position encoding, norm and feed-forward network
+that recipes can name.
 """
 
 from fastapi import APIRouter
@@ -19,7 +19,7 @@ router = APIRouter(tags=["attention"], responses=REFUSALS)
 @router.get("/v1/kinds")
 async def kinds(state: State) -> KindsReply:
     """What each kind declares about itself; the page has no list of its own."""
-    return await state.work(None, answer_kinds)
+    return await state.call(None, answer_kinds)
 
 
 def answer_kinds() -> KindsReply:

@@ -1,5 +1,5 @@
-"""`POST /v1/score`, `/v1/predict`: what language models are asked; `POST /v1/vectors`: words near
-words, and a map of them.
+"""`POST /v1/score`, `/v1/predict`: language models. `POST /v1/vectors`: word vectors, neighbours
+and a map.
 """
 
 import math
@@ -33,7 +33,7 @@ async def score(body: ScoreBody, state: State) -> ScoreReply:
     """How natural are these sentences, token by token?"""
     model = state.find(body.model, kind="language_model")
     size = sum(map(len, body.all_texts))
-    return await state.work(model.name, answer_score, model.name, model.value, body, size=size)
+    return await state.call(model.name, answer_score, model.name, model.value, body, size=size)
 
 
 @router.post("/v1/predict")
@@ -45,14 +45,14 @@ async def predict(body: PredictBody, state: State) -> PredictReply:
         * body.length
         * (1 if body.length == 1 else max(body.count, MIN_BEAM))
     )
-    return await state.work(model.name, answer_predict, model.name, model.value, body, size=size)
+    return await state.call(model.name, answer_predict, model.name, model.value, body, size=size)
 
 
 @router.post("/v1/vectors")
 async def vectors(body: VectorsBody, state: State) -> VectorsReply:
-    """Neighbours of words and of sums of words, and where they all stand on a map."""
+    """Neighbours of words and of sums of words, and their positions on a map."""
     model = state.find(body.model, kind="word_vectors")
-    return await state.work(model.name, answer_vectors, model.name, model.value, body)
+    return await state.call(model.name, answer_vectors, model.name, model.value, body)
 
 
 def answer_score(name: str, model: LanguageModel, body: ScoreBody) -> ScoreReply:
@@ -64,7 +64,7 @@ def answer_score(name: str, model: LanguageModel, body: ScoreBody) -> ScoreReply
 def answer_predict(name: str, model: LanguageModel, body: PredictBody) -> PredictReply:
     try:
         cut_gap(body.text)
-    except UsageError:  # it quotes the text, for the command line
+    except UsageError:  # its message quotes the text, which suits only the command line
         raise Refusal(
             422,
             "gap_not_last",

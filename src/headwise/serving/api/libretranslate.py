@@ -1,12 +1,12 @@
-"""`POST /translate`, `POST /detect`, `GET /languages` as LibreTranslate has them: its clients work
-with their address changed.
+"""`POST /translate`, `POST /detect`, `GET /languages` as LibreTranslate defines them, so that its
+clients work here.
 
 Bodies are JSON or forms. Simplified Chinese is `zh-Hans` in replies and `zh`, `zh-Hans` or `zh-CN`
-in requests; `zh-Hant` needs a model that was trained for it. `source: auto` takes the model whose
-source language the text is in (`language_detection`); the confidence is 0 where nothing was
-measured. A key may stand in `api_key`, because these clients know no other place. Errors are
-`{"error": "…"}`; `format: html`, files and suggestions are refused in a sentence. Tested with
-LibreTranslate's own client and examples.
+in requests; `zh-Hant` needs a model trained for it. `source: auto` chooses the model whose source
+language the text is in (`language_detection`); the confidence is 0 where nothing was measured. A
+key may be sent as `api_key`, because these clients know no other place. Errors are `{"error":
+"…"}`; `format: html`, files and suggestions are refused. Tested with LibreTranslate's own client
+and examples.
 """
 
 from functools import partial
@@ -17,14 +17,13 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwise.serving.api.decoding_options import choose_settings
-from headwise.serving.http.access import admit
 from headwise.serving.http.errors import Refusal
 from headwise.serving.http.forms import describe_body, read_body
 from headwise.serving.schemas.base import Reply, TextOrTexts, Whole
 from headwise.serving.schemas.limits import MAX_BEST
-from headwise.serving.state import ServerState, State
+from headwise.serving.state import RequestState, State
 from headwise.serving.work.loaded_models import LoadedModel
-from headwise.serving.work.translation_jobs import prepare
+from headwise.serving.work.translation_jobs import prepare_texts
 from headwise.tasks.translation.built_in_detector import built_in_detector
 
 Code = Annotated[str, Field(min_length=1, max_length=35)]
@@ -37,9 +36,9 @@ ALIASES = {
     "zh-tw": "zh-hant",
     "zh-hk": "zh-hant",
 }
-"""Codes that clients send, in small letters, and what recipes call the same language."""
+"""Language codes that clients send, in lower case, and the code that recipes use."""
 PUBLISHED = {"zh": "zh-Hans", "zh-hant": "zh-Hant"}
-"""What LibreTranslate's clients call a language of a recipe, where it differs."""
+"""Codes of recipes that LibreTranslate's clients call otherwise."""
 NAMES = {
     "en": "English",
     "de": "German",
@@ -106,7 +105,7 @@ router = APIRouter(tags=["libretranslate"], responses=REFUSALS)
 
 @router.get("/languages")
 async def list_languages(state: State) -> list[LibreLanguage]:
-    """Every language of the translators here, with those it can be translated into."""
+    """Every source language of the translators, with its target languages."""
     pairs = language_pairs(state)
     return [
         LibreLanguage(
@@ -122,15 +121,15 @@ async def list_languages(state: State) -> list[LibreLanguage]:
 
 @router.post("/detect", response_model=list[DetectedReply], openapi_extra=describe_body(DetectBody))
 async def detect(state: State, request: Request) -> list[DetectedReply]:
-    """The languages of this server that a text may be in, the likeliest first.
+    """The languages of this server that a text may be in, the most probable first.
 
-    Of several texts, they are one.
+    Several texts are treated as one.
     """
     body = await read_body(request, DetectBody)
-    admit(state.server, request, key=body.api_key)
+    state.server.access.check(request.scope, key_in_body=body.api_key)
     text = body.q if isinstance(body.q, str) else "\n".join(body.q)
     languages = known_languages(state)
-    (found,) = await state.work(None, detect_all, [text], size=len(text))
+    (found,) = await state.call(None, detect_all, [text], size=len(text))
     fitting = [
         (code, found[code])
         for code in sorted(languages, key=lambda code: -found.get(code, 0.0))
@@ -151,7 +150,7 @@ async def detect(state: State, request: Request) -> list[DetectedReply]:
 async def translate(state: State, request: Request) -> Any:
     """A text or a list of texts."""
     body = await read_body(request, LibreBody)
-    admit(state.server, request, key=body.api_key)
+    state.server.access.check(request.scope, key_in_body=body.api_key)
     if body.format == "html":
         raise Refusal(
             400,
@@ -161,12 +160,12 @@ async def translate(state: State, request: Request) -> Any:
         )
     texts = [body.q] if isinstance(body.q, str) else body.q
     size = sum(map(len, texts))
-    found = await state.work(None, detect_all, texts, size=size) if body.source == AUTO else None
-    model = choose_pair(state, body.source, body.target, found)
+    found = await state.call(None, detect_all, texts, size=size) if body.source == AUTO else None
+    model = choose_model(state, body.source, body.target, found)
     n_best = body.alternatives + 1
     settings = choose_settings(model.value.recipe.decoding, None, n_best=n_best)
-    prepared, answers = await state.answer(
-        model.name, partial(prepare, model.value, texts, settings)
+    prepared, answers = await state.run(
+        model.name, partial(prepare_texts, model.value, texts, settings)
     )
     translated = prepared.assemble(answers)
     is_single = isinstance(body.q, str)
@@ -190,13 +189,13 @@ def _one_or_all(values: list[Any], *, is_single: bool) -> Any:
 
 
 def canonical(code: str) -> str:
-    """A code as recipes have it."""
+    """A language code as recipes write it."""
     lower = code.lower().replace("_", "-")
     return ALIASES.get(lower, lower)
 
 
 def publish(code: str) -> str:
-    """A code as LibreTranslate's clients have it."""
+    """A language code as LibreTranslate's clients write it."""
     return PUBLISHED.get(code, code)
 
 
@@ -204,29 +203,29 @@ def as_detected(code: str, confidence: float) -> DetectedReply:
     return DetectedReply(confidence=round(100 * confidence, 1), language=publish(code))
 
 
-def language_pairs(state: ServerState) -> list[tuple[str, str]]:
+def language_pairs(state: RequestState) -> list[tuple[str, str]]:
     pairs = [model.languages for model in state.models.values() if model.languages is not None]
     return [(canonical(source), canonical(target)) for source, target in pairs]
 
 
-def known_languages(state: ServerState) -> list[str]:
+def known_languages(state: RequestState) -> list[str]:
     return list(dict.fromkeys(code for pair in language_pairs(state) for code in pair))
 
 
 def detect_all(texts: list[str]) -> list[dict[str, float]]:
-    """Of each text the confidences by language; runs beside the event loop, because the first call
-    builds the detector.
+    """The confidences by language for each text. Runs on a worker, because the first call builds
+    the detector.
     """
     return [
         {one.language: one.confidence for one in built_in_detector().detect(text)} for text in texts
     ]
 
 
-def choose_pair(
-    state: ServerState, source: str, target: str, found: list[dict[str, float]] | None
+def choose_model(
+    state: RequestState, source: str, target: str, found: list[dict[str, float]] | None
 ) -> LoadedModel:
-    """The first translator of a pair; of `auto` the one whose source language the texts are most
-    probably in.
+    """The first translator of a language pair; with `auto` the one whose source language is most
+    probable.
     """
     wanted = canonical(target)
     into = [

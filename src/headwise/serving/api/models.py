@@ -1,9 +1,10 @@
-"""`/v1/models`: what this server holds."""
+"""`GET /v1/models`: the models of this server."""
 
 from fastapi import APIRouter
 
 from headwise.explorer.data.language_model_trace import attends
-from headwise.serving.schemas.base import REFUSALS, ModelReply, ModelsReply
+from headwise.serving.schemas.base import REFUSALS
+from headwise.serving.schemas.models import ModelReply, ModelsReply
 from headwise.serving.state import State
 
 router = APIRouter(tags=["models"], responses=REFUSALS)

@@ -1,9 +1,9 @@
-"""`/` and `/static/…`: the explorer's page, from the package and from nowhere else.
+"""`GET /` and `/static/…`: the explorer's page, from the package only.
 
-What may be asked for is a list made once: no address is ever turned into a path. The policy lets
-the page load its own files and talk to its own server, nothing more; it may not be framed, and no
-inline script or style would run. Tested: every file, the policy, addresses that try to leave the
-folder.
+Requests are looked up in a list of files that is built once: no URL is ever turned into a path. The
+content security policy lets the page load its own files and call its own server, nothing else; it
+cannot be framed, and inline scripts and styles do not run. Tested: every file, the policy, URLs
+that try to leave the folder.
 """
 
 from functools import cache
@@ -55,7 +55,7 @@ def _answer(name: str) -> Response:
 
 @cache
 def page_files() -> dict[str, bytes]:
-    """Every file of the page by its address below /static/."""
+    """Every file of the page by its URL below /static/."""
     return dict(_walk(resources.files("headwise.explorer").joinpath("static", "app"), ""))
 
 

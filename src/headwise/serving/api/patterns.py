@@ -1,5 +1,5 @@
-"""`POST /v1/patterns`: who looks at whom, kernel by kernel; `GET /v1/costs`: what they cost,
-measured by us and by the user.
+"""`POST /v1/patterns`: the attention pattern of each kernel. `GET /v1/costs`: measured time and
+memory of the kernels.
 """
 
 from pathlib import Path
@@ -18,13 +18,15 @@ router = APIRouter(tags=["attention"], responses=REFUSALS)
 @router.post("/v1/patterns")
 async def patterns(body: PatternsBody, state: State) -> PatternReply:
     """The kernel's own weights on a short random example."""
-    return await state.work(None, answer_pattern, body)
+    return await state.call(None, answer_pattern, body)
 
 
 @router.get("/v1/costs")
 async def costs(state: State) -> CostsReply:
-    """Time and memory by length: our H200, and every `attention.json` under the directory of runs."""
-    return await state.work(None, answer_costs, state.settings.runs)
+    """Time and memory by length: measured on an H200, and in every `attention.json` under the
+    directory of runs.
+    """
+    return await state.call(None, answer_costs, state.settings.runs)
 
 
 def answer_pattern(body: PatternsBody) -> PatternReply:

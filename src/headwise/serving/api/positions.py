@@ -20,9 +20,9 @@ router = APIRouter(tags=["attention"], responses=REFUSALS)
 async def positions(body: PositionsBody, state: State) -> PositionsReply:
     """From the formula, or as a loaded translator has learned them."""
     if body.model is None:
-        return await state.work(None, answer_positions, body)
+        return await state.call(None, answer_positions, body)
     model = state.find(body.model, kind="translator")
-    return await state.work(model.name, answer_models_own, model.value, body)
+    return await state.call(model.name, answer_models_own, model.value, body)
 
 
 def answer_positions(body: PositionsBody) -> PositionsReply:
@@ -39,7 +39,7 @@ def answer_positions(body: PositionsBody) -> PositionsReply:
 
 
 def answer_models_own(translator: Translator, body: PositionsBody) -> PositionsReply:
-    """Its encoder's; a wide model is shown by its first dimensions."""
+    """The positions of the model's encoder; of a wide model only the first dimensions."""
     model, settings = require_attention(translator), translator.recipe.model
     assert isinstance(settings, EncoderDecoderSettings)
     position = settings.position

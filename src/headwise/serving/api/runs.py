@@ -1,6 +1,4 @@
-"""`GET /v1/runs`, `/v1/runs/log`: trainings under the directory given with `--runs`, read as they
-grow.
-"""
+"""`GET /v1/runs`, `/v1/runs/log`: the runs under the directory of `--runs`, while they grow."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,8 +16,8 @@ router = APIRouter(tags=["runs"], responses=REFUSALS)
 
 @router.get("/v1/runs")
 async def runs(state: State) -> RunsReply:
-    """What there is, newest first, with what was reached."""
-    return await state.work(None, answer_runs, require_runs(state.settings.runs))
+    """The runs, newest first, with their results."""
+    return await state.call(None, answer_runs, require_runs(state.settings.runs))
 
 
 @router.get("/v1/runs/log")
@@ -28,8 +26,8 @@ async def log(
     name: Annotated[str, Query(min_length=1, max_length=300)],
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> LogReply:
-    """Lines of a log from byte `after` on; ask again with the `offset` of the answer."""
-    return await state.work(None, answer_log, require_runs(state.settings.runs), name, after)
+    """Lines of a log from byte `after` on; ask again with the `offset` of the reply."""
+    return await state.call(None, answer_log, require_runs(state.settings.runs), name, after)
 
 
 def require_runs(directory: Path | None) -> Path:

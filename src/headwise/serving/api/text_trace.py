@@ -1,9 +1,8 @@
-"""What `/v1/trace` (and `/v1/row`, in part) answers for a language model: one text as a
-decoder-only Transformer reads it.
+"""`POST /v1/trace` for a language model: one text as a decoder-only Transformer reads it.
 
-The reply has the form of a translation's. The text itself stands where the translation would; there
-is no source, no search and no tree, and a wish for them is refused. Tested against:
-explorer/data/language_model_trace.py.
+The reply has the form of a translation's trace. The text takes the place of the translation; there
+is no source, no search and no tree, and a request for them is refused. `/v1/row` uses some of it.
+Tested against: explorer/data/language_model_trace.py.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,16 +23,16 @@ from headwise.serving.schemas.trace import (
     TraceMaps,
     TraceReply,
 )
-from headwise.serving.state import ServerState
+from headwise.serving.state import RequestState
 from headwise.serving.work.loaded_models import LoadedModel
 from headwise.tasks.language.language_model import LanguageModel
 
-OF_TRANSLATIONS = ("prefix", "prefix_tokens", "beam", "tree")
+TRANSLATION_FIELDS = ("prefix", "prefix_tokens", "beam", "tree")
 
 
-def find_attending(state: ServerState, model: str | None) -> LoadedModel:
-    """A translator or language model by its name; without one the first translator, or the first
-    language model where none translates.
+def find_attention_model(state: RequestState, model: str | None) -> LoadedModel:
+    """A translator or language model by name; without a name the first translator, or the first
+    language model where there is no translator.
     """
     named = None if model is None else state.find(model)
     if named is None and not any(one.kind == "translator" for one in state.models.values()):
@@ -43,31 +42,31 @@ def find_attending(state: ServerState, model: str | None) -> LoadedModel:
     return state.find(model, kind="translator")
 
 
-def answer_text(
+def answer_text_trace(
     name: str, model: LanguageModel, body: TraceBody, language: str, *, is_over: Callable[[], bool]
 ) -> TraceReply:
-    """The whole reply; runs on the model's worker. The text is read in one pass, which nobody
-    leaves early.
+    """The whole reply; runs on the model's worker. The text is read in one pass, so it never stops
+    early.
     """
-    for wish in OF_TRANSLATIONS:
-        if getattr(body, wish) != TraceBody.model_fields[wish].get_default():
+    for field in TRANSLATION_FIELDS:
+        if getattr(body, field) != TraceBody.model_fields[field].get_default():
             raise Refusal(
                 422,
                 "not_possible",
                 en=(
-                    f"{wish} belongs to translations, and a language model reads the text as it "
+                    f"{field} belongs to translations, and a language model reads the text as it "
                     "is; leave it out"
                 ),
-                zh=f"{wish} 用于翻译，而语言模型按原样阅读文本；请去掉它",
+                zh=f"{field} 用于翻译，而语言模型按原样阅读文本；请去掉它",
             )
-    with too_many_refused():
+    with refuse_too_many_values():
         found = trace_text(model, body.text, maps=map_choice(body.maps), num_alternatives=body.top)
     return _reply(name, body, found, language)
 
 
 def _reply(name: str, body: TraceBody, found: LanguageModelTrace, language: str) -> TraceReply:
-    wish = TraceMaps() if body.maps is None else body.maps
-    heads = None if wish.heads is None else list(dict.fromkeys(wish.heads))
+    chosen = TraceMaps() if body.maps is None else body.maps
+    heads = None if chosen.heads is None else list(dict.fromkeys(chosen.heads))
     total = round(sum(found.log_probabilities), 6)
     read = HypothesisReply(
         text=body.text,
@@ -95,24 +94,24 @@ def _reply(name: str, body: TraceBody, found: LanguageModelTrace, language: str)
             PresentReply(kind=kind, layer=layer, heads=heads)
             for kind, layer, heads in found.present
         ],
-        maps=[pack_map(one, heads=heads, bits=wish.bits) for one in found.maps],
+        maps=[pack_map(one, heads=heads, bits=chosen.bits) for one in found.maps],
     )
 
 
-def map_choice(wish: TraceMaps | None) -> MapChoice | None:
-    """Which weights are wanted, each named once."""
-    if wish is None:
+def map_choice(maps: TraceMaps | None) -> MapChoice | None:
+    """The attention maps that the request asks for, each once."""
+    if maps is None:
         return None
     return MapChoice(
-        tuple(wish.kinds),
-        None if wish.layers is None else tuple(wish.layers),
-        None if wish.heads is None else tuple(dict.fromkeys(wish.heads)),
+        tuple(maps.kinds),
+        None if maps.layers is None else tuple(maps.layers),
+        None if maps.heads is None else tuple(dict.fromkeys(maps.heads)),
     )
 
 
 @contextmanager
-def too_many_refused() -> Iterator[None]:
-    """More weights than one reply holds: under a code by which a page knows to ask for less."""
+def refuse_too_many_values() -> Iterator[None]:
+    """Refuse more weights than fit into a reply, with a code by which the page asks for fewer."""
     try:
         yield
     except TooManyValuesError as error:

@@ -1,5 +1,5 @@
-"""`POST /v1/trace`: one sentence with its search, alternatives and attention; `POST /v1/occlude`:
-what each word is worth.
+"""`POST /v1/trace`: one sentence with its search, alternatives and attention. `POST /v1/occlude`:
+how much each source word matters.
 """
 
 from collections.abc import Callable
@@ -19,13 +19,12 @@ from headwise.explorer.data.trace_json import pack_map, pack_side
 from headwise.explorer.data.translation_trace import TranslationTrace, check_prefix, trace_sentence
 from headwise.explorer.data.word_grouping import group_pieces
 from headwise.serving.api.text_trace import (
-    answer_text,
-    find_attending,
+    answer_text_trace,
+    find_attention_model,
     map_choice,
+    refuse_too_many_values,
     step_reply,
-    too_many_refused,
 )
-from headwise.serving.api.translation_replies import describe_warning
 from headwise.serving.http.errors import Refusal
 from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.schemas.limits import MAX_TOKENS
@@ -41,52 +40,55 @@ from headwise.serving.schemas.trace import (
     TraceReply,
     TreeReply,
 )
+from headwise.serving.schemas.translation import warning_reply
 from headwise.serving.state import State
 from headwise.serving.work.search import stop_if
-from headwise.serving.work.translation_jobs import FEWEST_STEPS
+from headwise.serving.work.translation_jobs import MIN_STEPS
 from headwise.tasks.translation.translator import Translator
 from headwise.text.phrase_matching import on_one_line
 from headwise.text.sentence_splitting import split_text
 
 MAX_OCCLUDED = 128
-"""Pieces of a sentence, and of its translation, whose words are left out one by one."""
+"""Tokens of a sentence, and of its translation, for leaving out words one by one."""
 
 router = APIRouter(tags=["look inside"], responses=REFUSALS)
 
 
 @router.post("/v1/trace")
 async def trace(body: TraceBody, state: State) -> TraceReply:
-    """One sentence, looked at from all sides; of a language model, one text as it reads it."""
-    model = find_attending(state, body.model)
+    """Everything about the translation of one sentence; for a language model, about one text."""
+    model = find_attention_model(state, body.model)
     if model.kind == "language_model":
-        return await state.look(
-            model, lambda: len(body.text), answer_text, body, model.language or ""
+        return await state.call_stoppable(
+            model, lambda: len(body.text), answer_text_trace, body, model.language or ""
         )
     size = partial(count_steps, model.value, body.text, width=body.beam.size)
-    return await state.look(model, size, answer_trace, body)
+    return await state.call_stoppable(model, size, answer_trace, body)
 
 
 @router.post("/v1/occlude")
 async def occlude_words(body: OccludeBody, state: State) -> OccludeReply:
-    """Leave out each source word in turn and tell how much less probable the translation becomes."""
+    """Leave out each source word in turn; the reply tells how much less probable the translation
+    becomes.
+    """
     model = state.find(body.model, kind="translator")
-    return await state.look(
+    return await state.call_stoppable(
         model, partial(count_occlusion, model.value, body), answer_occlusion, body
     )
 
 
 def count_steps(translator: Translator, text: str, *, width: int = 1) -> int:
     """Tokens × hypotheses of a search."""
-    return (check_length(translator, text) + FEWEST_STEPS) * width
+    return (check_length(translator, text) + MIN_STEPS) * width
 
 
 def count_occlusion(translator: Translator, body: OccludeBody) -> int:
-    """The translation is read once for each word: tokens × words."""
+    """The translation is scored once for each word: tokens × words."""
     _refuse_many(check_length(translator, body.text))
     source = translator.tokenizers.source.encode(body.text)
     words = group_pieces(tuple(translator.tokenizers.source.pieces(source)))
     num_target = len(source) if body.tokens is None else len(body.tokens)
-    return (len(words.text) + 1) * (num_target + FEWEST_STEPS)
+    return (len(words.text) + 1) * (num_target + MIN_STEPS)
 
 
 def answer_trace(
@@ -94,7 +96,7 @@ def answer_trace(
 ) -> TraceReply:
     """The whole reply; runs on the model's worker."""
     prefix = body.prefix_tokens or encode_prefix(body.prefix.strip(), translator.tokenizers.target)
-    with too_many_refused():
+    with refuse_too_many_values():
         found = trace_sentence(
             translator,
             body.text,
@@ -147,7 +149,9 @@ def answer_occlusion(
 
 
 def _refuse_many(count: int) -> None:
-    """Every word costs a translation read once more: the work grows with the square of the length."""
+    """The cost grows with the square of the length: each word needs the translation scored once
+    more.
+    """
     if count > MAX_OCCLUDED:
         raise Refusal(
             422,
@@ -164,7 +168,7 @@ def _refuse_many(count: int) -> None:
 
 
 def check_length(translator: Translator, text: str) -> int:
-    """How many pieces it has; refused if none or too many."""
+    """The number of tokens; none or too many are refused."""
     count = len(translator.tokenizers.source.encode(text)) if text.strip() else 0
     if not count:
         raise Refusal(
@@ -187,13 +191,13 @@ def _reply(
     name: str, translator: Translator, body: TraceBody, found: TranslationTrace, *, num_forced: int
 ) -> TraceReply:
     source, target = translator.source_language, translator.target_language
-    wish = TraceMaps() if body.maps is None else body.maps
-    heads = None if wish.heads is None else list(dict.fromkeys(wish.heads))
+    chosen = TraceMaps() if body.maps is None else body.maps
+    heads = None if chosen.heads is None else list(dict.fromkeys(chosen.heads))
     return TraceReply(
         model=name,
         source_text=body.text,
         sentences=list(split_text(body.text, language=source).sentences),
-        warning=describe_warning(translator.check_input(body.text, translator.encode(body.text))),
+        warning=warning_reply(translator.check_input(body.text, translator.encode(body.text))),
         target_text=on_one_line(found.texts[0]),
         source=SideReply(**pack_side(found.source_pieces, source)),
         target=SideReply(**pack_side(found.target_pieces, target)),
@@ -206,7 +210,7 @@ def _reply(
             PresentReply(kind=kind, layer=layer, heads=heads)
             for kind, layer, heads in found.present
         ],
-        maps=[pack_map(one, heads=heads, bits=wish.bits) for one in found.maps],
+        maps=[pack_map(one, heads=heads, bits=chosen.bits) for one in found.maps],
     )
 
 

@@ -1,5 +1,6 @@
-"""`POST /v1/translate`: one or many texts, searched as asked, in batches shared with other
-requests; or watched as they grow.
+"""`POST /v1/translate`: one or several texts, translated in batches shared with other requests.
+
+With `stream` the translations are sent while they grow (`translation_stream.py`).
 """
 
 from functools import partial
@@ -7,14 +8,14 @@ from functools import partial
 from fastapi import APIRouter, Response
 
 from headwise.serving.api.decoding_options import add_phrases, choose_settings
-from headwise.serving.api.translation_replies import as_reply
-from headwise.serving.api.translation_stream import STREAMED, begin_stream
-from headwise.serving.schemas.base import REFUSALS, TranslateBody, TranslateReply
+from headwise.serving.api.translation_stream import STREAMED, start_stream
+from headwise.serving.schemas.base import REFUSALS
+from headwise.serving.schemas.translation import TranslateBody, TranslateReply, translation_reply
 from headwise.serving.state import State
-from headwise.serving.work.translation_jobs import prepare
+from headwise.serving.work.translation_jobs import prepare_texts
 
 SHORT_CHARACTERS = 300
-"""A sentence or two are tokenised in less time than another thread needs to begin."""
+"""Up to this length, tokenising takes less time than changing to another thread."""
 
 router = APIRouter(tags=["translate"], responses=REFUSALS)
 
@@ -30,14 +31,18 @@ async def translate(body: TranslateBody, state: State) -> Response:
     )
     settings = add_phrases(settings, forbid=body.forbid, require=body.require)
     texts = body.all_texts
-    cut = partial(prepare, model.value, texts, settings, prefix=body.prefix, split=body.split)
+    prepare = partial(
+        prepare_texts, model.value, texts, settings, prefix=body.prefix, split=body.split
+    )
     if body.stream:
-        return await begin_stream(state, model.name, cut)
+        return await start_stream(state, model.name, prepare)
     is_short = sum(map(len, texts)) <= SHORT_CHARACTERS and not (
         settings.forbidden or settings.required
     )
-    prepared, answers = await state.answer(model.name, cut, is_short=is_short)
-    warnings = await state.beside(prepared.warn_all, is_short=is_short)
+    prepared, answers = await state.run(model.name, prepare, is_short=is_short)
+    warnings = await state.off_loop(prepared.warn_all, is_short=is_short)
     found = zip(prepared.assemble(answers), warnings, strict=True)
-    reply = TranslateReply(model=model.name, translations=[as_reply(*one) for one in found])
+    reply = TranslateReply(
+        model=model.name, translations=[translation_reply(*one) for one in found]
+    )
     return Response(reply.model_dump_json(), media_type="application/json")

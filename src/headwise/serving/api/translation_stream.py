@@ -1,14 +1,15 @@
 """A translation while it grows, as server-sent events.
 
-    event: piece         data: {"text": 0, "sentence": 1, "so_far": "Der Hund"}       the best hypothesis as it stands
-    event: translation   data: {"text": 0, "translation": {"text": …, "truncated": …, "n_best": […]}}
+    event: piece         data: {"text": 0, "sentence": 1, "so_far": "Der Hund"}
+    event: translation   data: {"text": 0, "translation": {"text": …, "n_best": […], …}}
     event: done          data: {"model": "demo"}
-    event: error         data: {"error": {"code", "message", "message_zh"}}           instead of the rest
+    event: error         data: {"error": {"code", "message", "message_zh"}}, instead of the rest
 
-Greedy search and sampling only append; in a beam the best hypothesis may change its mind, so the
-whole of it is sent each time. A sentence is computed alone and waits in the queue like any other,
-so a long stream does not hold up the rest. A place is taken before the first byte (a full server
-still answers 503) and given back with the last. Tested: = the plain answer.
+`so_far` is the best hypothesis at that step. Greedy search and sampling only append to it; in beam
+search another hypothesis may become the best, so the whole text is sent each time. Each sentence is
+computed alone and waits in the queue like any other, so a long stream does not hold up the rest.
+The request is admitted before the first byte is sent (a full server still answers 503) and keeps
+its place in the queue to the end. Tested: = the reply without `stream`.
 """
 
 import asyncio
@@ -23,13 +24,12 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from headwise.errors import HeadwiseError
-from headwise.serving.api.translation_replies import as_reply
 from headwise.serving.http.errors import Refusal
-from headwise.serving.state import ServerState
-from headwise.serving.work.admission import Accepted
-from headwise.serving.work.jobs import Part
-from headwise.serving.work.search import Search, Watch
-from headwise.serving.work.translation_jobs import Prepared
+from headwise.serving.schemas.translation import translation_reply
+from headwise.serving.state import RequestState
+from headwise.serving.work.admission import AdmittedWork
+from headwise.serving.work.jobs import JobPart
+from headwise.serving.work.translation_jobs import PreparedTexts, streamed_part
 from headwise.tasks.translation.source_sentences import Candidate
 
 STREAMED: dict[str, Any] = {
@@ -48,59 +48,63 @@ STREAMED: dict[str, Any] = {
 }
 
 
-class HeldResponse(StreamingResponse):
-    """A stream that gives back what it holds, whether it was read to the end or never begun."""
+class AdmittedStream(StreamingResponse):
+    """A stream that gives back its place in the queue, whether it was read to the end or never
+    started.
+    """
 
-    def __init__(self, events: AsyncIterator[str], held: AsyncExitStack) -> None:
+    def __init__(self, events: AsyncIterator[str], files: AsyncExitStack) -> None:
         super().__init__(events, media_type="text/event-stream")
-        self._held = held
+        self._files = files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            await self._held.aclose()
+            await self._files.aclose()
 
 
-async def begin_stream(state: ServerState, model: str, cut: Callable[[], Prepared]) -> HeldResponse:
-    """Take a place, cut the texts, and answer with a stream."""
-    held = AsyncExitStack()
+async def start_stream(
+    state: RequestState, model: str, prepare: Callable[[], PreparedTexts]
+) -> AdmittedStream:
+    """Admit the request and answer with a stream."""
+    files = AsyncExitStack()
     try:
-        prepared, accepted = await held.enter_async_context(
-            state.admitted(model, lambda: _watched(cut()))
+        prepared, admitted = await files.enter_async_context(
+            state.admit(model, lambda: _as_streamed(prepare()))
         )
     except BaseException:
-        await held.aclose()
+        await files.aclose()
         raise
-    return HeldResponse(_tell(state, model, prepared, accepted), held)
+    return AdmittedStream(_events(state, model, prepared, admitted), files)
 
 
-def _watched(prepared: Prepared) -> Prepared:
-    """To be counted as what it is going to be."""
+def _as_streamed(prepared: PreparedTexts) -> PreparedTexts:
+    """The parts as streams compute them, so that admission counts the right kind of work."""
     return replace(
-        prepared, parts=tuple(watch_part(part, lambda tokens: None) for part in prepared.parts)
+        prepared, parts=tuple(streamed_part(part, lambda tokens: None) for part in prepared.parts)
     )
 
 
-async def _tell(
-    state: ServerState, model: str, prepared: Prepared, accepted: Accepted
+async def _events(
+    state: RequestState, model: str, prepared: PreparedTexts, admitted: AdmittedWork
 ) -> AsyncIterator[str]:
     try:
         first = 0
         for number, split in enumerate(prepared.texts):
             last = first + len(split.sentences)
             found: list[tuple[Candidate, ...]] = []
-            for place, part in enumerate(prepared.parts[first:last]):
-                async for event in _grow(state, model, part, accepted):
+            for index, part in enumerate(prepared.parts[first:last]):
+                async for event in _grow(state, model, part, admitted):
                     if isinstance(event, str):
                         yield write_event(
-                            "piece", {"text": number, "sentence": place, "so_far": event}
+                            "piece", {"text": number, "sentence": index, "so_far": event}
                         )
                     else:
                         found.append(event)
             first = last
-            warning = await state.beside(partial(prepared.warn, number))
-            whole = as_reply(replace(prepared, texts=(split,)).assemble(found)[0], warning)
+            warning = await state.off_loop(partial(prepared.warn, number))
+            whole = translation_reply(replace(prepared, texts=(split,)).assemble(found)[0], warning)
             yield write_event("translation", {"text": number, "translation": whole.model_dump()})
         yield write_event("done", {"model": model})
     except HeadwiseError as error:
@@ -111,9 +115,9 @@ async def _tell(
 
 
 async def _grow(
-    state: ServerState, model: str, part: Part, accepted: Accepted
+    state: RequestState, model: str, part: JobPart, admitted: AdmittedWork
 ) -> AsyncIterator[str | tuple[Candidate, ...]]:
-    """The best hypothesis of one sentence at every step, then what was found."""
+    """The best hypothesis of one sentence at every step, then the result."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str | None] = asyncio.Queue()
     write = part.run.translator.tokenizers.target.decode  # type: ignore[attr-defined]
@@ -121,8 +125,8 @@ async def _grow(
     def watch(tokens: Sequence[int]) -> None:
         loop.call_soon_threadsafe(queue.put_nowait, write(tokens))
 
-    alone = watch_part(part, watch)
-    answer = asyncio.ensure_future(state.deliver(model, [alone], accepted, watch_client=False))
+    streamed = streamed_part(part, watch)
+    answer = asyncio.ensure_future(state.submit(model, [streamed], admitted, watch_client=False))
     answer.add_done_callback(lambda _: queue.put_nowait(None))
     shown = ""
     try:
@@ -133,13 +137,6 @@ async def _grow(
         yield (await answer)[0]
     finally:
         answer.cancel()
-
-
-def watch_part(part: Part, watch: Watch) -> Part:
-    """A sentence that is computed alone and shows itself as it grows."""
-    search: Search = part.run  # type: ignore[assignment]
-    kind = f"{search.settings.kind}, streamed"
-    return replace(part, run=replace(search, watch=watch), flow=None, key=None, kind=kind)
 
 
 def write_event(name: str, data: Any) -> str:

@@ -1,33 +1,26 @@
-"""Who may ask: random keys, of which only a hash is kept, and how often each may ask.
+"""API keys: random, and stored only as hashes.
 
-A key is 256 random bits, `hw_…`; its file holds a name and the SHA-256 of the key a line (a hash
-made to be slow protects words that people choose, and would let strangers keep the server busy). A
-key is read from the `Authorization: Bearer` or `X-API-Key` header, never from an address, and
-compared with all that are known in a time that does not depend on it.
-
-    tokens ← min(rate, tokens + rate · minutes since);  a request takes one, or is told how long to wait
-
-Tested: making, checking, wrong files, no key in any log; the bucket by hand-worked times.
+A key is `hw_` and 256 random bits. The key file holds one name and the SHA-256 of one key a line; a
+slow password hash would only let strangers keep the server busy, because the keys are random. A key
+is read from the `Authorization: Bearer` or `X-API-Key` header, never from the URL, and is compared
+in constant time. Tested: creating, checking, wrong files, no key in any log.
 """
 
 import hashlib
 import hmac
-import math
 import os
 import re
 import secrets
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from headwise.errors import DataError, UsageError
 from headwise.serving.http.errors import Refusal
+from headwise.serving.http.server_settings import ServerSettings
 
 PREFIX = "hw_"
 MAX_FILE_BYTES = 1_048_576
 MAX_KEY_CHARACTERS = 200
-MAX_CALLERS = 10_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -44,7 +37,7 @@ def check_name(name: str) -> None:
 
 
 def add_key(file: Path, name: str) -> str:
-    """A new key under a name; the key itself is returned and nowhere kept."""
+    """Create a key under a name and store its hash. The key itself is only returned."""
     check_name(name)
     known = read_keys(file) if file.exists() else {}
     if name in known:
@@ -61,19 +54,20 @@ def add_key(file: Path, name: str) -> str:
 
 
 def read_keys(file: Path) -> dict[str, str]:
-    """Hashes by name."""
+    """The hashes of a key file, by name."""
     if not file.is_file():
         raise UsageError(
-            f"{file} is not a file of keys; make one: headwise key NAME --keys {file}",
+            f"{file} is not a key file; create one: headwise key NAME --keys {file}",
             f"{file} 不是密钥文件；请生成：headwise key NAME --keys {file}",
         )
     if os.name == "posix" and file.stat().st_mode & 0o022:
         raise UsageError(
-            f"{file} can be written by others, who could let themselves in; run: chmod 600 {file}",
-            f"{file} 可被他人写入，他人可借此进入；请运行：chmod 600 {file}",
+            f"{file} can be written by others, who could add keys of their own; run: chmod 600 "
+            f"{file}",
+            f"{file} 可被他人写入，他人可借此加入自己的密钥；请运行：chmod 600 {file}",
         )
     if file.stat().st_size > MAX_FILE_BYTES:
-        raise DataError("is too large for a file of keys", "作为密钥文件过大", file=file)
+        raise DataError("is too large for a key file", "作为密钥文件过大", file=file)
     keys: dict[str, str] = {}
     for number, line in enumerate(
         file.read_text(encoding="utf-8", errors="replace").splitlines(), start=1
@@ -82,11 +76,11 @@ def read_keys(file: Path) -> dict[str, str]:
             continue
         name, _, digest = line.strip().partition(" ")
         if not NAME.fullmatch(name) or not re.fullmatch(r"[0-9a-f]{64}", digest.strip()):
-            # The line itself is not shown: somebody may have put a key there.
+            # The message does not show the line: it may hold a key.
             raise DataError(
-                "is not a name and the hash of a key; make lines with `headwise key NAME --keys "
+                "is not a name and the hash of a key; create lines with `headwise key NAME --keys "
                 "FILE`",
-                "不是“名称 密钥散列”；请用 `headwise key NAME --keys FILE` 生成",
+                "不是“名称 密钥哈希”；请用 `headwise key NAME --keys FILE` 生成",
                 file=file,
                 line=number,
             )
@@ -94,8 +88,25 @@ def read_keys(file: Path) -> dict[str, str]:
     return keys
 
 
+def check_keys_given(settings: ServerSettings) -> None:
+    """A server that other machines can reach must require keys, and its key file must hold one."""
+    if settings.is_public and settings.keys is None:
+        raise UsageError(
+            f"{settings.host} can be reached by others, and no keys were given; create one "
+            "(headwise key NAME --keys keys.txt) and start with --keys keys.txt, or stay on "
+            "--host 127.0.0.1",
+            f"{settings.host} 可被他人访问，却没有给出密钥；请生成（headwise key NAME --keys "
+            "keys.txt）并以 --keys keys.txt 启动，或保持 --host 127.0.0.1",
+        )
+    if settings.keys is not None and not read_keys(settings.keys):
+        raise UsageError(
+            f"{settings.keys} holds no key; create one: headwise key NAME --keys {settings.keys}",
+            f"{settings.keys} 中没有密钥；请生成：headwise key NAME --keys {settings.keys}",
+        )
+
+
 class KeyRing:
-    """The keys a server knows."""
+    """The keys that a server accepts. An empty one means that no key is required."""
 
     def __init__(self, hashes: Mapping[str, str]) -> None:
         self._hashes = dict(hashes)
@@ -104,8 +115,9 @@ class KeyRing:
         return bool(self._hashes)
 
     def find(self, key: str | None, *, in_body: bool = False) -> str:
-        """The name of a key; refuses what is missing or unknown. `in_body`: it may also stand
-        there.
+        """The name of a key; a missing or unknown key is refused.
+
+        `in_body`: the message says that the body may hold the key.
         """
         if not key:
             field, field_zh = (
@@ -117,7 +129,7 @@ class KeyRing:
                 401,
                 "no_key",
                 en=(
-                    f"this server asks for a key; send it {field}in the header `Authorization: "
+                    f"this server requires a key; send it {field}in the header `Authorization: "
                     "Bearer KEY`"
                 ),
                 zh=f"此服务器需要密钥；请放在{field_zh or ' '}`Authorization: Bearer KEY` 头中",
@@ -129,52 +141,3 @@ class KeyRing:
                 403, "wrong_key", en="the key is not known here; check it", zh="密钥无效；请检查"
             )
         return found[0]
-
-
-class RateLimit:
-    """A bucket for each caller; full ones are forgotten first."""
-
-    def __init__(self, rate: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._clock = rate, clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, caller: str) -> None:
-        """One request of a caller, or a refusal that says how long to wait."""
-        if not self._rate:
-            return
-        tokens = self._tokens_of(caller)
-        self._buckets[caller] = (tokens - 1 if tokens >= 1 else tokens, self._clock())
-        if len(self._buckets) > MAX_CALLERS:
-            self._buckets.popitem(last=False)
-        if tokens < 1:
-            raise self._too_fast(tokens)
-
-    def give_back(self, caller: str) -> None:
-        """One that was taken from a caller who turned out to be another."""
-        if caller in self._buckets:
-            self._buckets[caller] = (
-                min(float(self._rate), self._tokens_of(caller) + 1),
-                self._clock(),
-            )
-
-    def _tokens_of(self, caller: str) -> float:
-        """As many as it has now; the caller becomes the last to be forgotten."""
-        now = self._clock()
-        if caller not in self._buckets:
-            return float(self._rate)
-        tokens, before = self._buckets[caller]
-        self._buckets.move_to_end(caller)
-        return min(float(self._rate), tokens + (now - before) * self._rate / 60)
-
-    def _too_fast(self, tokens: float) -> Refusal:
-        wait = max(1, math.ceil((1 - tokens) * 60 / self._rate))
-        return Refusal(
-            429,
-            "too_fast",
-            en=(
-                f"more than {self._rate} requests a minute; wait {wait} s, or send several texts "
-                "in one request"
-            ),
-            zh=f"每分钟超过 {self._rate} 个请求；请等待 {wait} 秒，或在一个请求中发送多个文本",
-            retry_after=wait,
-        )

@@ -1,102 +1,107 @@
-"""How many connections a server has, and which one makes room when there are too many.
+"""The connections of a server: how many there may be, and which one is dropped when there are more.
 
-    who keeps the server waiting     for a head, or for the rest of a body: never answered yet (first to go), or answered before
-    who is being answered            stays
+    waits for its client    for the head or the rest of the body of a request: dropped when there
+                            are too many, first those that never got a reply
+    is being answered       never dropped
 
-Each list is in the order of waiting, so that finding the longest costs the same however many there
-are: those who make trouble with connections make many. Tested by hand, and through `connections.py`
-with real sockets.
+Each list is in order of waiting, so finding the longest wait takes constant time: an attacker opens
+many connections. Tested: by hand, and through `connection.py` with real sockets.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-PATIENCE_SECONDS = 1.0
-"""A connection that has kept the server waiting no longer than this does not have to make room."""
-MAX_OF_ONE = 128
+MIN_WAIT_SECONDS = 1.0
+"""A connection that has waited for its client no longer than this is not dropped."""
+MAX_PER_CLIENT = 128
 """Connections of one other machine."""
 MAX_SURPLUS = 16
-"""Connections beyond the bound that are told so at one time; more wait in line (`accepting.py`)."""
+"""Connections above the limit that are accepted only to be told 503; more wait in the backlog of
+the listening socket."""
 
 
-class Slot(Protocol):
-    """A connection, as far as it is counted."""
+class LimitedConnection(Protocol):
+    """A connection as the limit sees it."""
 
     address: str | None
-    """Of the other machine; None: this one."""
+    """Of the other machine; None: this machine."""
 
-    def cut(self) -> None: ...
+    def drop(self) -> None: ...
 
 
-class Slots:
-    """The connections of one server."""
+class ConnectionLimit:
+    """Counts the connections of one server."""
 
-    def __init__(self, most: int, *, clock: Callable[[], float]) -> None:
-        self.most, self._clock = most, clock
-        self._fresh: dict[Slot, float] = {}
-        self._known: dict[Slot, float] = {}
-        self._all: set[Slot] = set()
-        self._of: Counter[str] = Counter()
+    def __init__(self, max_connections: int, *, clock: Callable[[], float]) -> None:
+        self.max_connections, self._clock = max_connections, clock
+        self._new: dict[LimitedConnection, float] = {}
+        """Waiting for their first request, and since when."""
+        self._idle: dict[LimitedConnection, float] = {}
+        """Waiting for another request, and since when."""
+        self._all: set[LimitedConnection] = set()
+        self._per_client: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._all)
 
     @property
-    def num_places(self) -> int:
-        """For those who are answered and those who are told that they cannot be."""
-        return self.most + MAX_SURPLUS - len(self._all)
+    def num_free(self) -> int:
+        """How many more may be accepted, those told 503 included."""
+        return self.max_connections + MAX_SURPLUS - len(self._all)
 
-    def has_place(self) -> bool:
-        """Whether one more may be accepted; whoever has kept the server waiting makes room."""
-        return self.num_places > 0 or self._cut_longest()
+    def has_room(self) -> bool:
+        """Whether one more may be accepted; a waiting connection is dropped for it if need be."""
+        return self.num_free > 0 or self._drop_longest()
 
-    def enter(self, slot: Slot) -> bool:
-        """A new connection; False if it finds no room. It is counted all the same; one too many of
-        its machine is cut off.
+    def add(self, connection: LimitedConnection) -> bool:
+        """Count a new connection; False: it is above the limit and must be told 503.
+
+        One too many of the same machine is dropped at once.
         """
         has_room = is_tolerated = True
-        address = slot.address
+        address = connection.address
         if address is not None:
-            if self._of[address] >= MAX_OF_ONE:
-                has_room = is_tolerated = self._cut_longest(lambda one: one.address == address)
-            self._of[address] += 1
-        if has_room and len(self._all) >= self.most:
-            has_room = self._cut_longest()
-        self._all.add(slot)
-        self._fresh[slot] = self._clock()
+            if self._per_client[address] >= MAX_PER_CLIENT:
+                has_room = is_tolerated = self._drop_longest(lambda one: one.address == address)
+            self._per_client[address] += 1
+        if has_room and len(self._all) >= self.max_connections:
+            has_room = self._drop_longest()
+        self._all.add(connection)
+        self._new[connection] = self._clock()
         if not is_tolerated:
-            self.leave(slot)
-            slot.cut()
+            self.remove(connection)
+            connection.drop()
         return has_room
 
-    def leave(self, slot: Slot) -> None:
-        if slot in self._all:
-            self._all.discard(slot)
-            self.work(slot)
-            if slot.address is not None:
-                self._of[slot.address] -= 1
-                if not self._of[slot.address]:
-                    del self._of[slot.address]
+    def remove(self, connection: LimitedConnection) -> None:
+        if connection in self._all:
+            self._all.discard(connection)
+            self.mark_busy(connection)
+            if connection.address is not None:
+                self._per_client[connection.address] -= 1
+                if not self._per_client[connection.address]:
+                    del self._per_client[connection.address]
 
-    def work(self, slot: Slot) -> None:
-        """Its request is whole: from here on the client waits."""
-        self._fresh.pop(slot, None)
-        self._known.pop(slot, None)
+    def mark_busy(self, connection: LimitedConnection) -> None:
+        """Its request is complete and being answered."""
+        self._new.pop(connection, None)
+        self._idle.pop(connection, None)
 
-    def wait(self, slot: Slot) -> None:
-        """It has been answered and may ask again."""
-        if slot in self._all:
-            self.work(slot)
-            self._known[slot] = self._clock()
+    def mark_idle(self, connection: LimitedConnection) -> None:
+        """It got its reply and may send another request."""
+        if connection in self._all:
+            self.mark_busy(connection)
+            self._idle[connection] = self._clock()
 
-    def _cut_longest(self, fits: Callable[[Slot], bool] | None = None) -> bool:
-        until = self._clock() - PATIENCE_SECONDS
-        for waiting in (self._fresh, self._known):
-            among: Iterable[Slot] = waiting if fits is None else filter(fits, waiting)
+    def _drop_longest(self, fits: Callable[[LimitedConnection], bool] | None = None) -> bool:
+        """Drop the connection that has waited for its client longest; False: there is none."""
+        until = self._clock() - MIN_WAIT_SECONDS
+        for waiting in (self._new, self._idle):
+            among: Iterable[LimitedConnection] = waiting if fits is None else filter(fits, waiting)
             longest = next(iter(among), None)
             if longest is not None and waiting[longest] <= until:
-                self.leave(longest)
-                longest.cut()
+                self.remove(longest)
+                longest.drop()
                 return True
         return False

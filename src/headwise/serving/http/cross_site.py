@@ -1,12 +1,11 @@
-"""Forms of other sites are refused: a page elsewhere may have its reader's browser post one here
-without asking (CSRF).
+"""Forms posted by pages of other sites are refused (CSRF): browsers send them without asking.
 
-    Sec-Fetch-Site    same-origin and none pass; a browser writes it, and no page can
-    Origin            must name the host and port of the request's Host; `null` does not
-    neither           not a browser: passes
+    Sec-Fetch-Site    same-origin and none are accepted; browsers set it, pages cannot
+    Origin            must name the host and port of the Host header; `null` does not
+    neither           not a browser: accepted
 
-JSON needs no such rule: a browser asks this server before it sends JSON from another site, and is
-not allowed to. Tested: each header.
+JSON needs no such check: before a browser sends JSON to another site it asks that site (CORS), and
+this server does not consent. Tested: each header.
 """
 
 from collections.abc import Mapping
@@ -16,8 +15,8 @@ from headwise.serving.http.errors import Refusal
 OWN_SITES = frozenset({b"same-origin", b"none"})
 
 
-def refuse_other_sites(headers: Mapping[bytes, bytes]) -> None:
-    """For bodies that a browser sends without asking first; names of headers in small letters."""
+def refuse_cross_site(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse a request from a page of another site; header names are in lower case."""
     site = headers.get(b"sec-fetch-site", b"none").strip().lower()
     origin = headers.get(b"origin")
     is_ours = (

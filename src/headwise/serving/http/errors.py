@@ -1,14 +1,14 @@
-"""Why not: every refusal as JSON, `{"error": {"code", "message", "message_zh"}}`, in one place.
+"""Every error as a reply: `{"error": {"code", "message", "message_zh"}}`.
 
-    400 not JSON · 401 no key · 403 wrong key, a form of another site · 404, 405 no such address · 413 body too large · 415 not JSON by its header
-    422 a field out of bounds, or a wish that cannot be granted · 429 too fast · 503 full or stopping · 504 too long
+    400 not JSON · 401 no key · 403 wrong key, form of another site · 404, 405 no such route
+    413 body too large · 415 wrong content type · 422 field out of bounds, request not possible
+    429 too many requests · 500 bug · 503 queue full, stopping · 504 deadline exceeded
 
-A message tells numbers that were sent (a layer, a length), the name of a field that does not exist,
-and no text: texts are the sender's own, and screens are others'. One address is the exception:
-`/v1/vectors` names the word it does not know, at most 100 letters, to whoever asked about it. The
-log holds neither. Errors of the library (`headwise.errors`) keep the two sentences they were raised
-with. LibreTranslate's addresses speak its form, `{"error": "…"}`. Tested: every status, both
-languages, no input in any reply.
+Messages may contain numbers of the request (a layer, a length) and names of fields, but no text
+that was sent: it belongs to the sender. One route is the exception: `/v1/vectors` names the unknown
+word, at most 100 letters. The log holds neither. Errors of the library (`headwise.errors`) keep
+their two messages. LibreTranslate's routes use its form, `{"error": "…"}`. Tested: every status,
+both languages, no input in any reply.
 """
 
 import logging
@@ -27,14 +27,14 @@ from headwise.serving.schemas.base import EXACTLY_ONE, UNION_FIELDS
 from headwise.settings.problems import REQUIREMENTS
 
 LIBRETRANSLATE = frozenset({"/translate", "/detect", "/languages", "/translate_file", "/suggest"})
-"""Addresses of LibreTranslate, whose clients read `{"error": "…"}`."""
+"""Routes of LibreTranslate, whose clients expect `{"error": "…"}`."""
 
 
 logger = logging.getLogger(__name__)
 
 
-class Refusal(HeadwiseError):  # noqa: N818 - often the right answer
-    """A request that is not answered: the status, a word for programs, two sentences for people."""
+class Refusal(HeadwiseError):  # noqa: N818 - an expected outcome
+    """A request that is refused: the status, a code for programs, a message in both languages."""
 
     def __init__(
         self,
@@ -64,23 +64,23 @@ _STATUSES: Mapping[int, tuple[str, str, str]] = {
     ),
     405: (
         "no_method",
-        "this address knows other methods; see /openapi.json",
+        "this address takes other methods; see /openapi.json",
         "该地址不接受此方法；参见 /openapi.json",
     ),
 }
 
 
-def add_faults(app: FastAPI) -> None:
-    """Every exception of every address becomes a reply here."""
-    app.add_exception_handler(HeadwiseError, explain)
-    app.add_exception_handler(RequestValidationError, _explain_fields)
-    app.add_exception_handler(HTTPException, _explain_status)
+def add_error_handlers(app: FastAPI) -> None:
+    """Turn the exceptions of all routes into replies."""
+    app.add_exception_handler(HeadwiseError, _reply_to_library_error)
+    app.add_exception_handler(RequestValidationError, _reply_to_invalid_body)
+    app.add_exception_handler(HTTPException, _reply_to_http_exception)
 
 
-def reply(
+def error_reply(
     path: str, status: int, code: str, *, en: str, zh: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """The one form of a refusal, and LibreTranslate's where its clients read it."""
+    """The form of every error, and LibreTranslate's form on its routes."""
     body: Any = {"code": code, "message": en, "message_zh": zh}
     return JSONResponse(
         {"error": en if path in LIBRETRANSLATE else body},
@@ -89,45 +89,58 @@ def reply(
     )
 
 
-def reply_to(path: str, refusal: Refusal) -> JSONResponse:
+def refusal_reply(path: str, refusal: Refusal) -> JSONResponse:
     headers = {**refusal.headers}
     if refusal.retry_after is not None:
         headers["Retry-After"] = str(refusal.retry_after)
     if refusal.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return reply(path, refusal.status, refusal.code, en=refusal.en, zh=refusal.zh, headers=headers)
+    return error_reply(
+        path, refusal.status, refusal.code, en=refusal.en, zh=refusal.zh, headers=headers
+    )
 
 
-async def explain(request: Request, error: Exception) -> JSONResponse:
-    """An error of the library as a reply."""
+async def _reply_to_library_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HeadwiseError)
     path = request.scope["path"]
     if isinstance(error, Refusal):
-        return reply_to(path, error)
-    return reply(path, 422, "not_possible", en=error.en, zh=error.zh)
+        return refusal_reply(path, error)
+    return error_reply(path, 422, "not_possible", en=error.en, zh=error.zh)
 
 
-async def _explain_fields(request: Request, error: Exception) -> JSONResponse:
+async def _reply_to_invalid_body(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found = error.errors()
     path = request.scope["path"]
     status = 400 if path in LIBRETRANSLATE else 422
     if any(problem["type"] == "json_invalid" for problem in found):
         code, en, zh = _STATUSES[400]
-        return reply(path, 400, code, en=en, zh=zh)
-    # Values that are each allowed, but not together: a schema cannot say so, and the code tells it
-    # from a fault of form.
-    is_form = any(problem["type"] != "value_error" for problem in found)
-    code = "bad_request" if is_form else "not_possible"
-    told = list(dict.fromkeys(describe_field(problem) for problem in found[:8]))
-    return reply(
-        path, status, code, en="; ".join(en for en, _ in told), zh="；".join(zh for _, zh in told)
+        return error_reply(path, 400, code, en=en, zh=zh)
+    # A "value_error" means: each value is valid, but not their combination. A schema cannot express
+    # that, so these errors get another code.
+    is_malformed = any(problem["type"] != "value_error" for problem in found)
+    code = "bad_request" if is_malformed else "not_possible"
+    messages = list(dict.fromkeys(describe_field(problem) for problem in found[:8]))
+    return error_reply(
+        path,
+        status,
+        code,
+        en="; ".join(en for en, _ in messages),
+        zh="；".join(zh for _, zh in messages),
+    )
+
+
+async def _reply_to_http_exception(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    code, en, zh = _STATUSES.get(error.status_code, ("refused", "this is not possible", "无法处理"))
+    return error_reply(
+        request.scope["path"], error.status_code, code, en=en, zh=zh, headers=error.headers
     )
 
 
 def describe_field(problem: Any) -> tuple[str, str]:
-    """Where and what is required, in both languages; nothing of what was given."""
-    where, where_zh = _place(problem["loc"])
+    """Which field is wrong and what it must be, in both languages, without the value sent."""
+    where, where_zh = _location(problem["loc"])
     context = problem.get("ctx", {})
     match problem["type"]:
         case "missing":
@@ -137,7 +150,7 @@ def describe_field(problem: Any) -> tuple[str, str]:
                 f"{where}: give exactly one of text and texts",
                 f"{where_zh}：text 与 texts 必须给出一个，且只能给出一个",
             )
-        case "extra_forbidden":  # its name may be a text of the sender's, and does not come back
+        case "extra_forbidden":  # the unknown name may be private text, so it is not repeated
             return (
                 "a field that is not known here was given; see /openapi.json",
                 "给出了未知的字段；参见 /openapi.json",
@@ -166,29 +179,17 @@ def describe_field(problem: Any) -> tuple[str, str]:
             )
 
 
-def _place(location: Sequence[Any]) -> tuple[str, str]:
-    """`text.3`, without the names of the members of a union; a fault of no field is one of the
-    body.
-    """
+def _location(location: Sequence[Any]) -> tuple[str, str]:
+    """`text.3`, without the tags of unions; an error of no single field is one of the body."""
     parts = [str(part) for before, part in pairwise(location) if before not in UNION_FIELDS]
     path = ".".join(parts[:4])[:80]
     return (path, path) if path else ("the body", "请求体")
 
 
-async def _explain_status(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    code, en, zh = _STATUSES.get(error.status_code, ("refused", "this is not possible", "无法处理"))
-    return reply(
-        request.scope["path"], error.status_code, code, en=en, zh=zh, headers=error.headers
-    )
+class InternalErrors:
+    """Middleware: an unexpected exception becomes 500. The log gets its type and the route.
 
-
-class CaughtBugs:
-    """A mistake of ours ends here: the client is told that it was one, the log its kind and the
-    address, nobody its text.
-
-    Left to itself it would travel on to uvicorn, which writes the whole of it, and with it what was
-    sent, into the log.
+    Otherwise uvicorn would log the whole exception, and with it the text that was sent.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -198,11 +199,11 @@ class CaughtBugs:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        has_begun = False
+        has_started = False
 
         async def watch(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = True
+            nonlocal has_started
+            has_started = True
             await send(message)
 
         try:
@@ -213,9 +214,9 @@ class CaughtBugs:
                 type(error).__name__,
                 getattr(scope.get("route"), "path", "an unknown address"),
             )
-            if not has_begun:
+            if not has_started:
                 en, zh = (
-                    "the server made a mistake; the operator's log names it",
+                    "the server has a bug; the operator's log names it",
                     "服务器出错；详见运维日志",
                 )
-                await reply(scope["path"], 500, "bug", en=en, zh=zh)(scope, receive, send)
+                await error_reply(scope["path"], 500, "bug", en=en, zh=zh)(scope, receive, send)

@@ -1,10 +1,11 @@
-"""A body as JSON or as a form (`q=…&source=en`), by its declared type: for clients that post forms.
+"""Request bodies as JSON or as a form (`q=…&source=en`), by their Content-Type.
 
-    body = await read_body(request, LibreBody)          JSON: strict, as described; a form: every value is a text
+    body = await read_body(request, LibreBody)
 
-A field that is given several times becomes a list. Values are UTF-8, percent-encoded or as they
-are: `curl -d q=我们` sends them so. What does not fit is explained as for any other body. Tested:
-both types say the same; bytes that are no UTF-8, too many fields, wrong values.
+JSON is validated strictly; the values of a form are all text. A field that is given several times
+becomes a list. Values are UTF-8, percent-encoded or raw (`curl -d q=我们` sends them raw). Errors
+are reported as for any other body. Tested: both types give the same result; bytes that are not
+UTF-8, too many fields, wrong values.
 """
 
 from typing import Any, TypeVar
@@ -24,7 +25,7 @@ AnyBody = TypeVar("AnyBody", bound=BaseModel)
 
 
 async def read_body(request: Request, kind: type[AnyBody]) -> AnyBody:
-    """The body of a request, checked."""
+    """Read and validate the body of a request."""
     raw = await request.body()
     is_form = request.headers.get("content-type", "").split(";")[0].strip().lower() == FORM
     try:
@@ -39,9 +40,7 @@ async def read_body(request: Request, kind: type[AnyBody]) -> AnyBody:
 
 
 def describe_body(kind: type[BaseModel]) -> dict[str, Any]:
-    """For the description of a route that reads its body here:
-    `openapi_extra=describe_body(LibreBody)`.
-    """
+    """The OpenAPI description of such a body: `openapi_extra=describe_body(LibreBody)`."""
     schema = kind.model_json_schema()
     content = {media_type: {"schema": schema} for media_type in (JSON, FORM)}
     return {"requestBody": {"required": True, "content": content}}

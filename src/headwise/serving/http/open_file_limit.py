@@ -1,10 +1,9 @@
-"""How many connections the system lets a server have: each is an open file, and a process may have
-so many.
+"""How many connections the process can hold: each needs an open file, and the system limits those.
 
-The bound of the process is raised to what it is allowed at most. What is open already, and some for
-a searching process that must be started again, for models and for connections that are accepted
-only to be told 503 (`slots.py`), are left out. Tested: bounds of all sizes, a real process with 64
-files.
+The soft limit is raised as far as the hard limit allows. Files that are open already are
+subtracted, and some are reserved for restarting a worker process, for models, and for connections
+that are accepted only to be told 503 (`connection_limit.py`). Tested: limits of all sizes, and a
+real process with 64 files.
 """
 
 import os
@@ -19,7 +18,7 @@ SPARE_FILES = 32
 MIN_CONNECTIONS = 4
 
 
-def allowed_connections() -> int:
+def max_connections() -> int:
     """For this process, as it is now."""
     if sys.platform == "win32":
         return MAX_CONNECTIONS
@@ -31,14 +30,13 @@ def allowed_connections() -> int:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             soft = wanted
-    return (
-        MAX_CONNECTIONS
-        if soft == resource.RLIM_INFINITY
-        else connections_within(soft, count_open_files())
-    )
+    if soft == resource.RLIM_INFINITY:
+        return MAX_CONNECTIONS
+    return connections_for(soft, count_open_files())
 
 
-def connections_within(files: int, num_open: int) -> int:
+def connections_for(files: int, num_open: int) -> int:
+    """Connections that fit into a limit of open files."""
     found = min(MAX_CONNECTIONS, files - num_open - SPARE_FILES)
     if found < MIN_CONNECTIONS:
         needed = num_open + SPARE_FILES + MIN_CONNECTIONS
@@ -52,7 +50,7 @@ def connections_within(files: int, num_open: int) -> int:
 
 
 def count_open_files() -> int:
-    for place in ("/proc/self/fd", "/dev/fd"):
+    for directory in ("/proc/self/fd", "/dev/fd"):
         with suppress(OSError):
-            return len(os.listdir(place))
+            return len(os.listdir(directory))
     return SPARE_FILES

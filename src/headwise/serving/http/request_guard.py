@@ -1,11 +1,11 @@
-"""What is settled before a request reaches its address: by which name it came, whether the address
-takes its method, who sent it, from which site, how large it is, what it holds, how long it takes.
+"""The outermost middleware: checks every request before its route sees it, and reads its body.
 
-A body is read here, whole and within its bound and its time, so that nothing behind the door ever
-sees a larger or a half one; afterwards the connection is only listened to for the client's leaving.
-Every reply gets the same cautious headers and is counted. A reply that is not read to its end
-within the deadline is cut off, and what it held is free again. Tested: hosts, sizes with and
-without a declared length, types, slow bodies, clients that do not read.
+In this order: the size of the head, the Host header, path and method (`route_table.py`), key and
+rate (`access_control.py`), content type, size of the body. The body is read here as a whole, within
+a time limit; afterwards the connection is only watched for a disconnect. Every reply gets the same
+security headers and is counted. A client that does not read its reply within the deadline is
+disconnected. Tested: hosts, sizes with and without Content-Length, content types, slow bodies,
+clients that do not read.
 """
 
 import asyncio
@@ -17,15 +17,16 @@ from contextlib import contextmanager
 from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headwise.serving.http.access import admit_unread
-from headwise.serving.http.cross_site import refuse_other_sites
-from headwise.serving.http.errors import Refusal, reply_to
-from headwise.serving.http.route_table import JSON, Address, Addresses
-from headwise.serving.server import Server
+from headwise.serving.http.access_control import AccessControl
+from headwise.serving.http.cross_site import refuse_cross_site
+from headwise.serving.http.errors import Refusal, refusal_reply
+from headwise.serving.http.metrics import Metrics
+from headwise.serving.http.route_table import JSON, RouteEntry, RouteTable
+from headwise.serving.http.server_settings import ServerSettings
 
 BODY_SECONDS = 10.0
-CUT_SECONDS = 1.0
-"""Beyond the deadline, so that whoever reads is told of it first."""
+ABORT_SECONDS = 1.0
+"""After the deadline, so that a client that reads gets the 504 first."""
 HEAD_BYTES = 16_384
 HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?", re.IGNORECASE)
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -37,14 +38,20 @@ HEADERS = (
 )
 
 
-class Door:
-    """The outermost layer of the application."""
+class RequestGuard:
+    """Checks, counts and completes every request."""
 
-    def __init__(self, app: ASGIApp, *, server: Server, routers: Sequence[Router]) -> None:
-        self.app, self.server = app, server
-        settings = self.settings = server.settings
-        self.metrics = server.metrics
-        self.addresses = Addresses(routers)
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: ServerSettings,
+        access: AccessControl,
+        metrics: Metrics,
+        routers: Sequence[Router],
+    ) -> None:
+        self.app, self.settings, self.access, self.metrics = app, settings, access, metrics
+        self.routes = RouteTable(routers)
         is_public = settings.is_public
         self._names = {*settings.hosts, settings.host, *(() if is_public else LOOPBACK_NAMES)}
         self._any_name = "*" in self._names or (is_public and not settings.hosts)
@@ -67,44 +74,45 @@ class Door:
             await send(message)
 
         try:
-            await self._enter(scope, receive, send_with_headers)
+            await self._check_and_answer(scope, receive, send_with_headers)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.count(route, status, time.monotonic() - start)
 
-    async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _check_and_answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             headers = {name.lower(): value for name, value in scope["headers"]}
             self._check_head(scope)
             self._check_host(headers.get(b"host", b""))
-            address = self.addresses.find(scope["method"], scope["path"])
+            route = self.routes.find(scope["method"], scope["path"])
             if scope["method"] in ("POST", "PUT", "PATCH"):
-                admit_unread(self.server, scope)  # before a byte of the body is waited for
-                receive = await self._read(address, headers, receive)
+                self.access.check_before_body(scope)
+                receive = await self._read_body(route, headers, receive)
         except Refusal as refusal:
-            await reply_to(scope["path"], refusal)(scope, receive, send)
+            await refusal_reply(scope["path"], refusal)(scope, receive, send)
             return
         except ConnectionResetError:
             return
-        with self._cut_when_late(scope):
+        with self._abort_when_late(scope):
             await self.app(scope, receive, send)
 
     @contextmanager
-    def _cut_when_late(self, scope: Scope) -> Iterator[None]:
-        cut = scope.get("extensions", {}).get("headwise.cut")
-        if cut is None:
+    def _abort_when_late(self, scope: Scope) -> Iterator[None]:
+        """Close the connection of a client that does not read its reply in time."""
+        abort = scope.get("extensions", {}).get("headwise.abort")
+        if abort is None:
             yield
             return
-        late = asyncio.get_running_loop().call_later(
-            self.settings.deadline_seconds + CUT_SECONDS, cut["call"]
+        timer = asyncio.get_running_loop().call_later(
+            self.settings.deadline_seconds + ABORT_SECONDS, abort["call"]
         )
         try:
             yield
         finally:
-            late.cancel()
+            timer.cancel()
 
     def _check_head(self, scope: Scope) -> None:
-        """The parser bounds a head that comes in pieces only."""
+        """`connection.py` only limits a head that arrives in several pieces."""
         headers = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
         if headers + len(scope.get("raw_path") or b"") + len(scope["query_string"]) > HEAD_BYTES:
             raise Refusal(
@@ -118,8 +126,8 @@ class Door:
             )
 
     def _check_host(self, given: bytes) -> None:
-        """A page elsewhere may lead a browser to this machine under a foreign name: such names are
-        not ours.
+        """Refuse foreign host names: a page elsewhere may use one to reach this machine through a
+        browser (DNS rebinding).
         """
         if not self._any_name and _name_of(given.decode("latin-1")) not in self._names:
             raise Refusal(
@@ -129,13 +137,13 @@ class Door:
                 zh="此服务器不以该名称应答；请以 --allow-host NAME 启动",
             )
 
-    async def _read(
-        self, address: Address, headers: dict[bytes, bytes], receive: Receive
+    async def _read_body(
+        self, route: RouteEntry, headers: dict[bytes, bytes], receive: Receive
     ) -> Receive:
-        """The whole body, and a way to hand it on once."""
+        """Check and read the body; the returned `receive` passes it on once."""
         kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
-        if kind not in address.media_types:
-            known = sorted(address.media_types)
+        if kind not in route.media_types:
+            known = sorted(route.media_types)
             raise Refusal(
                 415,
                 "not_json",
@@ -143,7 +151,7 @@ class Door:
                 zh=f"请求体必须是 JSON；请发送 `Content-Type: {' 或 '.join(known)}` 头",
             )
         if kind != JSON:
-            refuse_other_sites(headers)
+            refuse_cross_site(headers)
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > 12 or int(declared) > self.settings.body_bytes:
             raise self._too_large()
@@ -159,10 +167,10 @@ class Door:
             ) from None
         messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def hand_on() -> Message:
+        async def pass_on() -> Message:
             return messages.pop() if messages else await receive()
 
-        return hand_on
+        return pass_on
 
     async def _collect(self, receive: Receive) -> bytes:
         chunks, size = [], 0
@@ -190,6 +198,6 @@ class Door:
 
 
 def _name_of(host: str) -> str | None:
-    """`name`, `name:port`, `[::1]:port`, and nothing else."""
+    """The name in `name`, `name:port` or `[::1]:port`; None for anything else."""
     found = HOST.fullmatch(host)
     return None if found is None else (found[1] or found[2]).lower()

@@ -1,10 +1,10 @@
-"""A parser of requests that ignores offers of another protocol (`Upgrade: h2c`), as RFC 9110, 7.8
-allows.
+"""The parser of requests: httptools, but requests to switch protocols (`Upgrade: h2c`) are ignored.
 
-httptools stops at such a request: it takes all that follows the head for the other protocol, its
-body too. Here the head is read once more without the offer, and what follows is framed as for any
-other request. While the first reading lasts, `is_offered` is true and nothing is to be answered.
-Tested: bodies and pipelined requests behind offers, in pieces of every size.
+RFC 9110, section 7.8, allows a server to ignore them. httptools stops at such a request and treats
+everything after its head as the other protocol. This parser feeds the head to httptools once more
+without the `Upgrade` header, so that the body and later requests are framed as usual. While
+`is_upgrade` is true, the head is going to be parsed again and must not be answered. Tested: bodies
+and pipelined requests after an upgrade request, in pieces of every size.
 """
 
 from typing import Any, Protocol
@@ -12,25 +12,25 @@ from typing import Any, Protocol
 import httptools
 
 
-class Told(Protocol):
-    """What the parser has told so far of the request at hand."""
+class ParsedHead(Protocol):
+    """What the parser has reported of the current request."""
 
     url: bytes
     headers: list[tuple[bytes, bytes]]
 
 
-class PlainParser(httptools.HttpRequestParser):
-    """As httptools' own, but it never stops at an offer."""
+class RequestParser(httptools.HttpRequestParser):
+    """httptools' parser, which never stops at an upgrade request."""
 
-    def __init__(self, told: Told) -> None:
-        super().__init__(told)
-        self._told = told
+    def __init__(self, head: ParsedHead) -> None:
+        super().__init__(head)
+        self._head = head
         self.has_two_lengths = False
-        """It gave up at a request with both Content-Length and Transfer-Encoding."""
+        """Parsing failed: the request has both Content-Length and Transfer-Encoding."""
 
     @property
-    def is_offered(self) -> bool:
-        """The request at hand is going to be read once more."""
+    def is_upgrade(self) -> bool:
+        """The current head asks for another protocol and is going to be parsed again."""
         return bool(self.should_upgrade())
 
     def feed_data(self, data: Any) -> None:
@@ -38,22 +38,21 @@ class PlainParser(httptools.HttpRequestParser):
             try:
                 super().feed_data(data)
                 return
-            except httptools.HttpParserUpgrade as offered:
-                data = self._head() + data[offered.args[0] :]
+            except httptools.HttpParserUpgrade as upgrade:
+                data = self._head_without_upgrade() + data[upgrade.args[0] :]
             except httptools.HttpParserError as error:
                 self.has_two_lengths = "can't be present with" in str(error)
                 raise
 
-    def _head(self) -> bytes:
-        """Of the request at hand, without its offer."""
+    def _head_without_upgrade(self) -> bytes:
         first = b"%s %s HTTP/%s\r\n" % (
             self.get_method(),
-            self._told.url,
+            self._head.url,
             self.get_http_version().encode(),
         )
         lines = [
             name + b": " + value + b"\r\n"
-            for name, value in self._told.headers
+            for name, value in self._head.headers
             if name != b"upgrade"
         ]
         return first + b"".join(lines) + b"\r\n"

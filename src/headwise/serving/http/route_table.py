@@ -1,9 +1,10 @@
-"""What each address takes, settled before a body is read: 404 for no address, 405 with `Allow` for
-a method it does not take, and the types of body that its description names.
+"""The routes by path: their methods and the content types of their bodies, checked before a body is
+read.
 
-A router answers 405 from the first route that has the path, so an address with a GET route and a
-POST route would name only one of them. And a body is checked before a router is asked: without this
-table a PUT without a body was told to send JSON. Tested for every address and every method.
+An unknown path gets 404, a wrong method 405 with `Allow`. The router of Starlette would answer 405
+from the first route with the path, so for a path with a GET and a POST route `Allow` would name
+only one. And since the content type is checked before the router runs, a PUT without a body would
+be told to send JSON. Tested for every route and every method.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,62 +16,62 @@ from starlette.routing import Route, Router
 from headwise.serving.http.errors import Refusal
 
 JSON = "application/json"
-NOT_OFFERED = {
+UNSUPPORTED = {
     "/translate_file": (
         "this server translates no files; send their text to /translate",
         "此服务器不翻译文件；请把文本发到 /translate",
     ),
     "/suggest": ("this server takes no suggestions", "此服务器不接受译文建议"),
 }
-"""Addresses that clients of LibreTranslate may ask for, and what they are told."""
-NO_ADDRESS = (
+"""Routes of LibreTranslate that this server does not have, and the message for each."""
+UNKNOWN_PATH = (
     "there is nothing at this address; see /openapi.json",
     "该地址不存在；参见 /openapi.json",
 )
-OPEN_ENDED = ":path}"
-"""How the path of a route ends that takes everything below it."""
+CATCH_ALL = ":path}"
+"""How the path of a route ends that matches everything below it."""
 
 
 @dataclass
-class Address:
-    """The methods of all routes with one path, and the types of body they take."""
+class RouteEntry:
+    """The methods of all routes with one path, and the content types of their bodies."""
 
     methods: set[str] = field(default_factory=set)
     media_types: set[str] = field(default_factory=lambda: {JSON})
 
 
-class Addresses:
-    """All routes of an application and of the routers it includes, by their path."""
+class RouteTable:
+    """All routes of an application and of its routers, by path."""
 
     def __init__(self, routers: Iterable[Router]) -> None:
-        self._exact: dict[str, Address] = {}
-        self._below: dict[str, Address] = {}
+        self._exact: dict[str, RouteEntry] = {}
+        self._below: dict[str, RouteEntry] = {}
         for route in (route for router in routers for route in router.routes):
             if isinstance(route, Route):
-                is_open = route.path.endswith(OPEN_ENDED)
+                is_catch_all = route.path.endswith(CATCH_ALL)
                 table, path = (
                     (self._below, route.path.rpartition("{")[0])
-                    if is_open
+                    if is_catch_all
                     else (self._exact, route.path)
                 )
-                address = table.setdefault(path, Address())
-                address.methods |= route.methods or set()
-                address.media_types |= _described_types(route)
+                entry = table.setdefault(path, RouteEntry())
+                entry.methods |= route.methods or set()
+                entry.media_types |= _content_types(route)
 
     @property
-    def exact(self) -> Mapping[str, Address]:
-        """Every address but those below a directory."""
+    def exact(self) -> Mapping[str, RouteEntry]:
+        """Every path except those that match everything below them."""
         return self._exact
 
-    def find(self, method: str, path: str) -> Address:
-        """Refuse an address that is not there, and a method that the address does not take."""
+    def find(self, method: str, path: str) -> RouteEntry:
+        """The entry of a path; an unknown path or a wrong method is refused."""
         found = self._exact.get(path)
         if found is None:
             found = next(
                 (one for start, one in self._below.items() if path.startswith(start)), None
             )
         if found is None:
-            en, zh = NOT_OFFERED.get(path, NO_ADDRESS)
+            en, zh = UNSUPPORTED.get(path, UNKNOWN_PATH)
             raise Refusal(404, "no_address", en=en, zh=zh)
         if method not in found.methods:
             allowed = ", ".join(sorted(found.methods))
@@ -84,8 +85,8 @@ class Addresses:
         return found
 
 
-def _described_types(route: Route) -> set[str]:
-    """Types that a route describes besides JSON."""
+def _content_types(route: Route) -> set[str]:
+    """Content types that a route describes besides JSON."""
     if not isinstance(route, APIRoute):
         return set()
     return set((route.openapi_extra or {}).get("requestBody", {}).get("content", {}))

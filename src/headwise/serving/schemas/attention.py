@@ -1,8 +1,8 @@
-"""What is sent and what comes back for numbers, positions and patterns: everything that can be
-shown without a model, and one row of one.
+"""Bodies and replies for attention, positions and patterns: what can be shown without a model, and
+one row of a model.
 
-Bounds keep every answer small: at most 65,536 numbers in a table. Tested: bounds, and answers equal
-to the library's.
+Limits keep every reply small: at most 65,536 numbers in a table. Tested: limits, and replies equal
+to the library's results.
 """
 
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ Table = Annotated[
 
 
 def one_of(words: Iterable[str]) -> Any:
-    """The annotation of a word that must be one of these; they stand in the schema."""
+    """The annotation of a word that must be one of these; the description lists them."""
     known: list[JsonValue] = list(words)
     expected = " or ".join([", ".join(map(repr, known[:-1])), repr(known[-1])])
 
@@ -68,7 +68,7 @@ KernelName = Annotated[str, *one_of(shown_words())]
 
 
 class AttendParameters(Body):
-    """Of a learned score."""
+    """Parameters of a learned score."""
 
     W_q: Table | None = None
     W_k: Table | None = None
@@ -122,7 +122,7 @@ class CurveReply(Reply):
 
 
 class AttendReply(Reply):
-    """Every number of the three steps, as `headwise attend --json` gives them."""
+    """Every number of the three steps, as `headwise attend --json` prints them."""
 
     queries: list[list[float]]
     keys: list[list[float]]
@@ -150,9 +150,7 @@ class RowBody(Body):
     kind: Literal["encoder_self", "decoder_self", "cross"] = "cross"
     layer: Whole = Field(default=-1, ge=-1, le=1_000, description="from 0; -1 is the highest")
     head: Whole = Field(default=0, ge=0, le=1_000)
-    query: Whole = Field(
-        default=0, ge=0, le=MAX_TOKENS, description="number of the piece that looks"
-    )
+    query: Whole = Field(default=0, ge=0, le=MAX_TOKENS, description="index of the query's token")
 
 
 class RowReply(Reply):
@@ -180,9 +178,9 @@ class RowReply(Reply):
     is_softmax: bool
 
 
-# Recipes are read kindly (0 for false, "16" for 16, no kind for the default); what comes over a
-# wire is not guessed at.
-class PositionWishBase(Settings, strict=True):
+# Recipes are validated leniently (0 for false, "16" for 16, no kind for the default); requests are
+# not.
+class StrictPositionSettings(Settings, strict=True):
     @model_validator(mode="before")
     @classmethod
     def _take_whole_numbers(cls, given: Any) -> Any:
@@ -194,17 +192,17 @@ class PositionWishBase(Settings, strict=True):
 
 
 def _strict(kind: type[PositionKind]) -> type[PositionKind]:
-    """The settings of a position encoding as a request must write them."""
+    """The settings of a position encoding, validated strictly."""
     word = kind.word()
-    parents: Any = (PositionWishBase, kind)
+    parents: Any = (StrictPositionSettings, kind)
     required: Any = (Literal[word], ...)
     return create_model(f"{kind.__name__}Wish", __base__=parents, kind=required)
 
 
 if TYPE_CHECKING:
-    PositionWish = PositionKind
+    PositionOptions = PositionKind
 else:
-    PositionWish = Annotated[
+    PositionOptions = Annotated[
         Union[tuple(_strict(kind) for kind in POSITIONS)],  # noqa: UP007 - made from a list
         Field(discriminator="kind"),
     ]
@@ -217,7 +215,7 @@ class PositionsBody(Body):
         }
     )
 
-    position: PositionWish | None = Field(
+    position: PositionOptions | None = Field(
         default=None, description="without it the model's own, or sinusoidal"
     )
     model: ModelName | None = Field(default=None, description="show what this model has learned")
@@ -280,24 +278,24 @@ class CostsReply(Reply):
     costs: list[CostReply]
 
 
-class Words(Reply):
-    """The same words in both languages."""
+class BilingualText(Reply):
+    """The same text in both languages."""
 
     en: str
     zh: str
 
 
 class KindReply(Reply):
-    """One alternative of a choice, as it declares itself."""
+    """One kind of a setting, as it declares itself."""
 
     kind: str
-    title: Words
-    summary: Words
+    title: BilingualText
+    summary: BilingualText
     paper: str
 
 
 class SizeReply(Reply):
-    label: Words
+    label: BilingualText
     value: int
 
 
@@ -322,7 +320,7 @@ class PositionKindReply(FormulaKindReply):
 
 
 class KindsReply(Reply):
-    """Every kind a recipe may name, those of installed packages included."""
+    """Every kind a recipe can name, those of installed packages included."""
 
     attention: list[AttentionKindReply]
     scores: list[ScoreKindReply]

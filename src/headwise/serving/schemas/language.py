@@ -1,6 +1,6 @@
-"""What is sent and what comes back for language models, word vectors and runs.
+"""Bodies and replies for language models, word vectors and runs.
 
-Tested: bounds, and answers equal to the library's.
+Tested: limits, and replies equal to the library's results.
 """
 
 from typing import Annotated, Any, Literal
@@ -123,7 +123,7 @@ class NeighboursReply(Reply):
     query: str
     nearest: list[NeighbourReply]
     too_little_text: bool = Field(
-        description="a sum of words, and too little text for most such sums to come out"
+        description="a sum of words, and too little training text for most such sums to work"
     )
 
 
@@ -163,7 +163,7 @@ class LogReply(Reply):
     name: str
     lines: list[dict[str, Any]]
     offset: int = Field(description="ask again with after=offset for what comes next")
-    restarted: bool = Field(description="the log was cut back: forget what came before")
+    restarted: bool = Field(description="the log was cut back: discard earlier lines")
     finished: bool
     more: bool
     seconds_since_change: float

@@ -1,20 +1,12 @@
-"""What is sent to and comes from `/v1/trace` and `/v1/occlude`."""
+"""Bodies and replies of `POST /v1/trace` and `POST /v1/occlude`."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from headwise.serving.schemas.base import (
-    WHOLE,
-    Body,
-    InputWarningReply,
-    ModelName,
-    Reply,
-    Sentences,
-    Text,
-    Whole,
-)
+from headwise.serving.schemas.base import WHOLE, Body, ModelName, Reply, Sentences, Text, Whole
 from headwise.serving.schemas.limits import MAX_BEAM, MAX_TOKENS, MAX_TOP
+from headwise.serving.schemas.translation import InputWarningReply
 
 Kind = Literal["encoder_self", "decoder_self", "cross"]
 Number = Annotated[int, Field(ge=0, le=255), WHOLE]
@@ -22,7 +14,7 @@ Token = Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE]
 
 
 class TraceBeam(Body):
-    """The search whose tree is wanted."""
+    """The beam search whose tree is shown."""
 
     size: Whole = Field(default=4, ge=1, le=MAX_BEAM)
     alpha: float = Field(
@@ -34,7 +26,9 @@ class TraceBeam(Body):
 
 
 class TraceMaps(Body):
-    """Which attention weights are wanted, layers and heads as indices from 0; without them all."""
+    """The attention weights to return; layers and heads count from 0, and by default all are
+    returned.
+    """
 
     kinds: list[Kind] = Field(default=["cross"], min_length=1, max_length=3)
     layers: Annotated[list[Number], Field(min_length=1, max_length=64)] | None = None

@@ -1,16 +1,20 @@
-"""How much work is accepted, how long it will take, and whether more can be finished in time.
+"""Admission control: how much work is accepted, how long it will take, and whether more fits.
 
-    work of a part    units of its kind: tokens × hypotheses of a search, tokens × words of an occlusion, … (`Part.work`, `Part.kind`)
-    price of a kind   seconds a unit, as measured by the worker; its memory is halved with every 10 s of work and every 256 answers
-    rank              arrival + 10 × the seconds a request is expected to take: the worker does the lowest rank first
-    accepted          if what goes first and its own take at most 0.4 of the time left to it, and it pushes nobody behind it beyond that;
-                      the second of a kind when the first was measured; what seems to take longer than that by itself, if next to nothing else is there: whether it can be done is seen by doing it
+    cost of a part     in units of its kind: tokens × hypotheses of a search, tokens × words of an
+                       occlusion, … (`JobPart.cost`, `JobPart.kind`)
+    unit cost          seconds per unit, as measured; old measurements lose half their weight with
+                       every 10 s of work and every 256 answers
+    rank               arrival + 10 × the expected seconds; the worker runs the lowest rank first
+    admitted           if the work of lower rank and its own take at most 0.4 of the time left, and
+                       no admitted request of higher rank is delayed beyond that
+    first of a kind    the second request of a kind is admitted when the first has been measured
+    too long alone     a request that seems to take longer than that by itself is admitted when
+                       there is hardly any other work: whether it can be done is found by doing it
 
-So short work overtakes long work, and long work is never starved: after a while nothing that
-arrives has a lower rank. A queue that counts requests cannot tell a word from a hundred sentences
-with a beam of eight: it accepted what it could not finish, and all of it was late together. What is
-refused is told when to come back; what is accepted is finished. Tested: by hand-worked times, and
-under load.
+So short work overtakes long work, and long work is not starved: after a while nothing that arrives
+has a lower rank. A queue that counts requests cannot tell a word from a hundred sentences with a
+beam of eight: it accepted what it could not finish, and all of it was late. A refused request is
+told when to come back; an admitted one is finished. Tested: by hand-worked times, and under load.
 """
 
 import asyncio
@@ -21,32 +25,33 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from headwise.serving.http.errors import Refusal
-from headwise.serving.work.jobs import Part
+from headwise.serving.work.jobs import JobPart
 
-FIRST_PRICE = 0.002
-"""Before anything of a kind was measured."""
+DEFAULT_UNIT_COST = 0.002
+"""Seconds per unit before anything of a kind was measured."""
 HALF_LIFE, HALF_ANSWERS = 10.0, 256
 MAX_RISE, MIN_RISE_SECONDS = 10.0, 1.0
-"""One answer is believed to be at most so many times dearer than the others, or so long: a process
-that was stopped for a while is not slow."""
+"""One answer counts as at most this many times the usual cost, or this many seconds: a process that
+was stopped for a while is not slow."""
 AGING = 10.0
 SHARE = 0.4
-"""Of the time left: sentences differ, and the machine may have other work in a moment."""
+"""Of the time left: lengths of translations vary, and the machine may get other work."""
 LITTLE = 0.05
-"""Of the time left: so much other work does not keep out what seems to take too long by itself."""
-LOOK_SECONDS = 0.05
-"""How often a request that does not fit looks again."""
+"""Of the time left: this much other work does not keep out a request that seems to take too long by
+itself."""
+POLL_SECONDS = 0.05
+"""How often a request that does not fit tries again."""
 
 
-class Price:
-    """Seconds a unit of one kind of work."""
+class UnitCost:
+    """Seconds per unit of one kind of work, learned from answers."""
 
     def __init__(self) -> None:
         self._seconds = self._units = 0.0
 
     @property
     def value(self) -> float:
-        return self._seconds / self._units if self._units else FIRST_PRICE
+        return self._seconds / self._units if self._units else DEFAULT_UNIT_COST
 
     def learn(self, units: float, seconds: float) -> None:
         if units <= 0:
@@ -58,74 +63,74 @@ class Price:
         self._units = self._units * left + units
 
 
-class Load:
-    """Of one worker that does one thing at a time.
+class AdmissionControl:
+    """The admitted work of one worker that does one thing at a time.
 
-    Requests come on the event loop; the worker's thread tells what is done.
+    Requests are admitted on the event loop; the worker's thread reports what is done.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self._lock = threading.Lock()
-        self._prices: dict[str, Price] = {}
-        self._accepted: dict[Accepted, None] = {}
+        self._unit_costs: dict[str, UnitCost] = {}
+        self._admitted: dict[AdmittedWork, None] = {}
         self._since = clock()
-        """So much time ago somebody began to be worked for who is not answered yet."""
+        """When the work for the oldest unanswered part began."""
 
-    def price(self, kind: str) -> float:
-        """Seconds a unit."""
+    def unit_cost(self, kind: str) -> float:
+        """Seconds per unit."""
         with self._lock:
-            return self._prices[kind].value if kind in self._prices else FIRST_PRICE
+            return self._unit_costs[kind].value if kind in self._unit_costs else DEFAULT_UNIT_COST
 
     def learn(self, kind: str, work: float, seconds: float) -> None:
         with self._lock:
             self._since = min(self.clock(), self._since + seconds)
-            self._prices.setdefault(kind, Price()).learn(work, seconds)
+            self._unit_costs.setdefault(kind, UnitCost()).learn(work, seconds)
 
     @property
     def seconds(self) -> float:
-        """Until what is accepted is done."""
-        return sum(one.seconds for one in self._accepted)
+        """Expected time until all admitted work is done."""
+        return sum(one.seconds for one in self._admitted)
 
-    def take(self, parts: Sequence[Part], *, deadline: float = math.inf) -> "Accepted":
-        """Without asking whether there is time for it."""
-        accepted = Accepted(self, parts, deadline=deadline)
-        if not self._accepted:
+    def reserve(self, parts: Sequence[JobPart], *, deadline: float = math.inf) -> "AdmittedWork":
+        """Admit work without asking whether there is time for it."""
+        admitted = AdmittedWork(self, parts, deadline=deadline)
+        if not self._admitted:
             self._since = self.clock()
-        self._accepted[accepted] = None
-        return accepted
+        self._admitted[admitted] = None
+        return admitted
 
-    def forget(self, accepted: "Accepted") -> None:
-        self._accepted.pop(accepted, None)
-        if accepted.seconds:  # what was done for it is of no use to others
+    def release(self, admitted: "AdmittedWork") -> None:
+        self._admitted.pop(admitted, None)
+        if admitted.seconds:  # the time already spent on it is lost
             self._since = self.clock()
 
     @asynccontextmanager
-    async def accept(
-        self, parts: Sequence[Part], *, deadline: float, until: float
-    ) -> AsyncIterator["Accepted"]:
-        """A share of the worker's time, or a refusal if there is none until then."""
-        while (excess := self._excess(Accepted(self, parts, deadline=deadline))) > 0:
+    async def admit(
+        self, parts: Sequence[JobPart], *, deadline: float, until: float
+    ) -> AsyncIterator["AdmittedWork"]:
+        """Admit work, or refuse it if there is no time for it by `until`."""
+        while (excess := self._excess(AdmittedWork(self, parts, deadline=deadline))) > 0:
             if self.clock() >= until:
                 raise _refuse(excess)
-            await asyncio.sleep(LOOK_SECONDS)
-        accepted = self.take(parts, deadline=deadline)
+            await asyncio.sleep(POLL_SECONDS)
+        admitted = self.reserve(parts, deadline=deadline)
         try:
-            yield accepted
+            yield admitted
         finally:
-            accepted.end()
+            admitted.end()
 
-    def _excess(self, new: "Accepted") -> float:
-        """Seconds of work too much for this one to be accepted."""
-        if not self._accepted:
+    def _excess(self, new: "AdmittedWork") -> float:
+        """Seconds of work too many for this request to be admitted."""
+        if not self._admitted:
             return 0.0
         now, before, excess, is_behind = self.clock(), 0.0, 0.0, False
-        done = min(now - self._since, max(one.seconds for one in self._accepted))
-        if new.kind not in self._prices and any(one.kind == new.kind for one in self._accepted):
-            return max(1.0, new.seconds)  # the first of a kind is measured before there is a second
+        done = min(now - self._since, max(one.seconds for one in self._admitted))
+        if new.kind not in self._unit_costs and any(one.kind == new.kind for one in self._admitted):
+            return max(1.0, new.seconds)  # wait for the measurement of the first
         if not new.is_possible:
             return self.seconds - LITTLE * (new.deadline - now)
-        for one in sorted((*self._accepted, new), key=lambda one: one.rank):
+        for one in sorted((*self._admitted, new), key=lambda one: one.rank):
             before += one.seconds
             if one is new:
                 excess = before - SHARE * (one.deadline - now)
@@ -135,31 +140,31 @@ class Load:
         return excess
 
 
-class Accepted:
-    """The work of one request; what was not done is given back at the end."""
+class AdmittedWork:
+    """The admitted work of one request; what was not done is given back at the end."""
 
-    def __init__(self, load: Load, parts: Sequence[Part], *, deadline: float) -> None:
-        """The parts of a request are of one kind."""
-        self._load, self.deadline = load, deadline
+    def __init__(
+        self, admission: AdmissionControl, parts: Sequence[JobPart], *, deadline: float
+    ) -> None:
+        """All parts of a request are of one kind."""
+        self._admission, self.deadline = admission, deadline
         self.kind = parts[0].kind if parts else ""
-        self._left = sum(part.work for part in parts)
-        self._most = SHARE * (deadline - load.clock())
-        self.is_possible = self._left * load.price(self.kind) <= self._most
-        self.rank = load.clock() + AGING * self.seconds
+        self._left = sum(part.cost for part in parts)
+        self._most = SHARE * (deadline - admission.clock())
+        self.is_possible = self._left * admission.unit_cost(self.kind) <= self._most
+        self.rank = admission.clock() + AGING * self.seconds
 
     @property
     def seconds(self) -> float:
-        """Until what is left of it is done, if it is done alone; never more than is accepted at
-        all.
-        """
-        return min(self._most, self._left * self._load.price(self.kind))
+        """Expected seconds of the remaining work by itself, at most the share of the time left."""
+        return min(self._most, self._left * self._admission.unit_cost(self.kind))
 
-    def finish(self, part: Part, seconds: float) -> None:
-        self._left = max(0, self._left - part.work)
-        self._load.learn(self.kind, part.work, seconds)
+    def finish(self, part: JobPart, seconds: float) -> None:
+        self._left = max(0, self._left - part.cost)
+        self._admission.learn(self.kind, part.cost, seconds)
 
     def end(self) -> None:
-        self._load.forget(self)
+        self._admission.release(self)
 
 
 def _refuse(excess: float) -> Refusal:

@@ -1,12 +1,10 @@
-"""The files of a bundle as they were when the server began, whatever is written in their place
-later.
+"""The files of a bundle, kept open, so that the server's model can be loaded again later.
 
-A searching process may have to be started again hours after the server, and `train --resume`
-replaces `model/` as a matter of course. The server therefore keeps the files open: a file that was
-renamed or deleted can still be read by whoever has it open. A process that finds another model
-under the name (or none) copies these into a directory of its own, reads them there, and deletes the
-copy. Only the operator's restart changes the model that is served. Tested: a bundle replaced,
-deleted, replaced while it was being read.
+A worker process may have to be restarted hours after the server, and `train --resume` repositions
+`model/`. A file that was renamed or deleted can still be read by whoever has it open. A process
+that finds another model in the directory copies the open files to a temporary directory and loads
+the model from there. So only a restart of the server changes the model that is served. Tested: a
+bundle repositiond, deleted, repositiond while it was being read.
 """
 
 import hashlib
@@ -22,28 +20,27 @@ from headwise.storage import MANIFEST
 
 CHUNK = 1 << 20
 MAX_FILES = 64
-"""A translator has fewer than twenty; whoever has more has something else in the directory."""
+"""A translator has fewer than twenty; more files mean that the directory holds something else."""
 
 
-def name_manifest(bundle: Path) -> str:
-    """Which model it is: the manifest lists the SHA-256 of every file."""
+def hash_manifest(bundle: Path) -> str:
+    """The identity of a model: the manifest lists the SHA-256 of every file."""
     try:
         return hashlib.sha256((bundle / MANIFEST).read_bytes()).hexdigest()
     except OSError:
         return "gone"
 
 
-class HeldFiles:
+class BundleFiles:
     """Open files of one bundle; closed with the object."""
 
     def __init__(self, bundle: Path) -> None:
         self.bundle = bundle
-        self.manifest = name_manifest(bundle)
+        self.manifest = hash_manifest(bundle)
         self.descriptors: dict[str, int] = {}
         weakref.finalize(self, _close, self.descriptors)
-        if (
-            os.name != "posix"
-        ):  # elsewhere an open file cannot be replaced, and no process is started that would read it
+        # Elsewhere an open file cannot be repositiond, and there are no worker processes.
+        if os.name != "posix":
             return
         for path in sorted(bundle.rglob("*"))[:MAX_FILES]:
             if path.is_file():
@@ -51,29 +48,29 @@ class HeldFiles:
                 self.descriptors[name] = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
 
     def check_unchanged(self) -> None:
-        """To be called after the model was read: both must be of the same bundle."""
-        if name_manifest(self.bundle) != self.manifest:
+        """Call this after loading the model: it must be of the same bundle as the open files."""
+        if hash_manifest(self.bundle) != self.manifest:
             raise DataError(
-                "was replaced while it was being read; start the server again",
+                "was repositiond while it was being read; start the server again",
                 "在读取过程中被替换；请重新启动服务器",
                 file=self.bundle,
             )
 
 
 @contextmanager
-def copied(descriptors: Mapping[str, int]) -> Iterator[Path]:
-    """A directory with the content of open files; gone afterwards."""
+def copied_files(descriptors: Mapping[str, int]) -> Iterator[Path]:
+    """A temporary directory with the content of open files."""
     with tempfile.TemporaryDirectory(prefix="headwise-") as name:
         directory = Path(name)
         for inside, descriptor in descriptors.items():
             path = directory / inside
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as writer:
-                place = 0
-                # pread: the place in the file is shared with every process that has it open.
-                while content := os.pread(descriptor, CHUNK, place):
+                position = 0
+                # pread: processes that share an open file also share its position.
+                while content := os.pread(descriptor, CHUNK, position):
                     writer.write(content)
-                    place += len(content)
+                    position += len(content)
         yield directory
 
 

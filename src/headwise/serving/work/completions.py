@@ -1,46 +1,45 @@
-"""How a worker's thread tells the event loop that answers are there: one call for many, and a few
-at a time.
+"""How worker threads tell the event loop that jobs are finished: in groups, a few at a turn.
 
-A batch answers up to 64 requests at once. Waking the loop for each is a system call for each, at
-every one of which the threads pass Python's lock on; and 64 replies written in one turn of the loop
-are a stall for everybody else. So whoever posts wakes the loop only if nobody has, and the loop
-settles `PORTION` of them a turn. Tested: order, turns, posts from many threads.
+A batch finishes up to 64 jobs at once. Waking the loop for each would cost a system call each, and
+64 replies written in one turn of the loop would stall everybody else. So a thread wakes the loop
+only if no wake-up is pending, and the loop completes `PER_TURN` futures a turn. Tested: order,
+turns, calls from many threads.
 """
 
 import asyncio
 from collections import deque
 from contextlib import suppress
 
-PORTION = 8
+PER_TURN = 8
 
 
-class Mailbox:
-    """Futures of one event loop, to be settled by it; anyone may post."""
+class Completions:
+    """Futures of one event loop that are ready to be completed; any thread may add one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._posted: deque[asyncio.Future[None]] = deque()
-        self._is_awake = False
+        self._ready: deque[asyncio.Future[None]] = deque()
+        self._is_scheduled = False
 
-    def post(self, ended: "asyncio.Future[None]") -> None:
-        """From any thread."""
-        self._posted.append(ended)
-        if not self._is_awake:
-            self._is_awake = True
+    def notify(self, ended: "asyncio.Future[None]") -> None:
+        """Have the loop complete a future. May be called from any thread."""
+        self._ready.append(ended)
+        if not self._is_scheduled:
+            self._is_scheduled = True
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                self.loop.call_soon_threadsafe(self._settle)
+                self.loop.call_soon_threadsafe(self._complete_some)
 
-    def _settle(self) -> None:
-        # First: what is posted from here on wakes the loop again, if only to find nothing.
-        self._is_awake = False
-        for _ in range(min(PORTION, len(self._posted))):
-            settle(self._posted.popleft())
-        if self._posted and not self._is_awake:
-            self._is_awake = True
-            self.loop.call_soon(self._settle)
+    def _complete_some(self) -> None:
+        # Reset first: whatever is added from now on schedules another call.
+        self._is_scheduled = False
+        for _ in range(min(PER_TURN, len(self._ready))):
+            complete(self._ready.popleft())
+        if self._ready and not self._is_scheduled:
+            self._is_scheduled = True
+            self.loop.call_soon(self._complete_some)
 
 
-def settle(ended: "asyncio.Future[None]") -> None:
-    """Whoever waits goes on, unless something else let it."""
+def complete(ended: "asyncio.Future[None]") -> None:
+    """Complete a future, unless something else has."""
     if not ended.done():
         ended.set_result(None)

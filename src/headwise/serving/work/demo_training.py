@@ -1,11 +1,9 @@
-"""The demo's model, trained because the page was asked to: a process of its own, watched through
-its log.
+"""Training the demo model from the page: a separate process, watched through its log.
 
-`headwise explore` without a model offers this where no demo was trained yet. The process is the one
-of `headwise train pocket`, so it survives nothing special: stopped, or left by a server that was
-killed, it saves and goes on where it stopped when it is asked for again; finished, its bundle is
-loaded and served like any other. Tested: the course with a command that only pretends, failures, a
-second start while one is going on.
+`headwise explore` without a model offers this where no demo model exists. The process is `headwise
+train pocket`: when it is stopped it saves, and the next start resumes. When it is done, its bundle
+is loaded and served. Tested: the whole course with a fake command, failures, a second start while
+one is running.
 """
 
 import contextlib
@@ -28,7 +26,7 @@ TAIL_BYTES = 4_096
 
 @dataclass(frozen=True)
 class TrainingStatus:
-    """How far it is; `state` ready: the bundle lies in `directory`."""
+    """The state of the training; `ready`: its bundle is in `directory`."""
 
     state: Literal["absent", "training", "ready", "failed"]
     pair: Pair
@@ -42,13 +40,13 @@ class TrainingStatus:
 
 
 class DemoTraining:
-    """One training at a time, in `directory` (en-de) or a neighbour named after the pair."""
+    """One training at a time, in `directory` (en-de) or beside it, named after the pair."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.pair: Pair = "en-de"
         self._process: subprocess.Popen[bytes] | None = None
-        self._said: IO[bytes] | None = None
+        self._stderr: IO[bytes] | None = None
         self._began = 0.0
 
     @property
@@ -56,25 +54,23 @@ class DemoTraining:
         return self.directory if self.pair == "en-de" else Path(f"{self.directory}-{self.pair}")
 
     @property
-    def is_going_on(self) -> bool:
+    def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
     def start(self, pair: Pair) -> None:
-        """Begin, or go on with what is there; nothing happens while one is going on or when it is
-        done.
-        """
-        if self.is_going_on:
+        """Start or resume; does nothing while a training is running or when it is done."""
+        if self.is_running:
             return
         self.pair = pair
         if (self.run / "model" / MANIFEST).exists():
             return
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self._began = time.monotonic()
         self._process = subprocess.Popen(
             self.command(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=self._said,
+            stderr=self._stderr,
             **child_options(),
         )
 
@@ -87,13 +83,13 @@ class DemoTraining:
         )
 
     def status(self) -> TrainingStatus:
-        """What the process has written so far."""
+        """The state, from what the process has written so far."""
         if (self.run / "model" / MANIFEST).exists():
             return TrainingStatus("ready", self.pair)
         if self._process is None:
             return TrainingStatus("absent", self.pair)
-        if not self.is_going_on:
-            return TrainingStatus("failed", self.pair, message=self._last_words())
+        if not self.is_running:
+            return TrainingStatus("failed", self.pair, message=self._last_error_line())
         newest = self._newest_lines()
         line = newest.get("train", {})
         return TrainingStatus(
@@ -107,30 +103,30 @@ class DemoTraining:
         )
 
     def interrupt(self) -> None:
-        """Have it stop and save, without waiting for that."""
-        if self._process is not None and self.is_going_on:
+        """Tell the process to save and stop, without waiting."""
+        if self._process is not None and self.is_running:
             self._process.terminate()
 
     def end(self) -> None:
-        """Stop it; what it has learned is kept and gone on with next time."""
-        if self._process is not None and self.is_going_on:
+        """Stop the process; the next start resumes."""
+        if self._process is not None and self.is_running:
             self.interrupt()
             try:
                 self._process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        if self._said is not None:
-            self._said.close()
+        if self._stderr is not None:
+            self._stderr.close()
 
     def _steps(self) -> int:
         try:
             return int(read_settings_file(self.run / "recipe.yaml")["training"]["steps"])
         except (HeadwiseError, OSError, KeyError, TypeError, ValueError):
-            return 0  # it has only just begun
+            return 0  # it has only just started
 
     def _newest_lines(self) -> dict[str, dict[str, Any]]:
-        """The newest whole line of each kind in the log."""
+        """The newest complete line of each kind in the log."""
         try:
             with (self.run / "log.jsonl").open("rb") as log:
                 log.seek(max(0, log.seek(0, 2) - TAIL_BYTES))
@@ -145,8 +141,8 @@ class DemoTraining:
                     newest[str(found.get("kind"))] = found
         return newest
 
-    def _last_words(self) -> str:
-        assert self._said is not None
-        self._said.seek(0)
-        said = self._said.read().decode("utf-8", errors="replace").strip().splitlines()
-        return said[-1][-500:] if said else ""
+    def _last_error_line(self) -> str:
+        assert self._stderr is not None
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode("utf-8", errors="replace").strip().splitlines()
+        return lines[-1][-500:] if lines else ""

@@ -1,9 +1,8 @@
-"""What one request asks of one model: parts that are answered in any order, and one future for the
-whole.
+"""A job: what one request asks of one model, divided into parts, with one future for all results.
 
-A part is the least a worker does at once: a sentence, or a function to call. Parts with equal keys,
-of whatever requests, may be answered together. Only the worker's thread delivers; anyone may leave.
-Tested through `worker.py`.
+A part is the smallest unit of a worker: a sentence, or a function call. Parts with equal keys may
+be computed in one batch, whatever requests they belong to. Only the worker delivers results; any
+thread may cancel. Tested through `worker.py`.
 """
 
 import time
@@ -14,118 +13,120 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 
-class Abandoned(Exception):  # noqa: N818 - nobody waits for the answer any more: no error
-    """Ends work that nobody waits for."""
+class JobAbandoned(Exception):  # noqa: N818 - no error: nobody waits for the result any more
+    """Stops work that nobody waits for."""
 
 
-class AtWork(Protocol):
-    """Who computes a part, from when it begins."""
+class PartRunner(Protocol):
+    """The worker that computes a part."""
 
-    def lap(self) -> float:
-        """Seconds of work that this answer took."""
+    def charge_seconds(self) -> float:
+        """The seconds of work that this answer took."""
         ...
 
-    def pause(self) -> None:
-        """Between two steps: what goes first is done here."""
+    def run_urgent(self) -> None:
+        """Called between two steps: more urgent parts are computed first."""
         ...
 
 
 @dataclass(eq=False)
-class Part:
-    """One piece of work."""
+class JobPart:
+    """One unit of work."""
 
-    run: "Callable[[Sequence[Part]], Sequence[Any]]"
-    """Answers the part together with others of the same key."""
-    flow: "Callable[[Sequence[Part], More], None] | None" = None
-    """Does the same and, between two steps, takes in those that come meanwhile; None: it cannot."""
+    run: "Callable[[Sequence[JobPart]], Sequence[Any]]"
+    """Computes this part together with others of the same key."""
+    run_continuously: "Callable[[Sequence[JobPart], JoinMore], None] | None" = None
+    """The same with continuous batching: later parts join between two steps. None: not possible."""
     argument: Any = None
     key: Hashable | None = None
-    """None: alone."""
-    weight: int = 1
-    """Source tokens: what a batch is bounded by."""
-    work: int = 1
-    """Units of its kind, e.g.
-
-    tokens × hypotheses: what a worker's time is divided by (`load.py`)."""
+    """Parts with equal keys may share a batch. None: computed alone."""
+    num_tokens: int = 1
+    """Source tokens, which limit the size of a batch."""
+    cost: int = 1
+    """Expected cost in units of its kind, e.g. tokens × hypotheses (`admission.py`)."""
     kind: str = ""
-    """What a unit is, so that its price can be learnt."""
-    order: "Order | None" = None
-    place: int = 0
-    worker: AtWork | None = None
-    """From when it begins."""
+    """What a unit of cost is; the seconds per unit are learned for each kind."""
+    job: "Job | None" = None
+    index: int = 0
+    """In its job."""
+    worker: PartRunner | None = None
+    """Set when the part starts."""
 
     @property
     def is_over(self) -> bool:
-        return self.order is not None and self.order.is_over
+        return self.job is not None and self.job.is_over
 
     @property
     def is_answered(self) -> bool:
-        return self.order is not None and self.order.has_answered(self)
+        return self.job is not None and self.job.has_answered(self)
 
 
-def nobody_waits(parts: Sequence[Part]) -> bool:
-    """Asked between two steps, by whoever computes the parts. What goes first is done meanwhile."""
+def should_stop(parts: Sequence[JobPart]) -> bool:
+    """Called between two steps of a computation: computes more urgent parts first, then tells
+    whether nobody waits for these parts any more.
+    """
     if parts[0].worker is not None:
-        parts[0].worker.pause()
+        parts[0].worker.run_urgent()
     return all(part.is_over for part in parts)
 
 
-More = Callable[[int], Sequence[Part]]
-"""Given how many are under way, those that join them now."""
+JoinMore = Callable[[int], Sequence[JobPart]]
+"""Given the number of parts in a continuous batch, returns parts that join it now."""
 
 _NOTHING = object()
 
 
-class Order:
-    """The parts of a request, in order, and how far they are."""
+class Job:
+    """The parts of a request and their results so far."""
 
     def __init__(
-        self, parts: Sequence[Part], *, deadline: float, rank: float | None = None
+        self, parts: Sequence[JobPart], *, deadline: float, rank: float | None = None
     ) -> None:
-        """`rank`: the lowest goes first (`load.py`); as it comes, unless told."""
+        """`rank`: the lowest runs first (`admission.py`); by default the time of arrival."""
         self.parts, self.deadline = parts, deadline
         self.rank = time.monotonic() if rank is None else rank
         self.future: Future[list[Any]] = Future()
         self._results: list[Any] = [_NOTHING] * len(parts)
         self._left = len(parts)
-        self._is_gone = False
-        self.on_leave: Callable[[], None] | None = None
-        """Called if the client leaves before the answer."""
-        self.on_answer: Callable[[Part, float], None] | None = None
-        """Called with every part that is answered and the seconds of work it took."""
-        for place, part in enumerate(parts):
-            part.order, part.place = self, place
+        self._is_cancelled = False
+        self.on_cancel: Callable[[], None] | None = None
+        """Called if the job is cancelled before it is done."""
+        self.on_answer: Callable[[JobPart, float], None] | None = None
+        """Called with every finished part and the seconds of work it took."""
+        for index, part in enumerate(parts):
+            part.job, part.index = self, index
         if not parts:
             self.future.set_result([])
 
     @property
     def is_over(self) -> bool:
-        """Nobody waits any more: the client left, another part failed, or it is too late."""
-        return self._is_gone or self.future.done() or time.monotonic() > self.deadline
+        """Nobody waits: cancelled, done, failed in another part, or past its deadline."""
+        return self._is_cancelled or self.future.done() or time.monotonic() > self.deadline
 
-    def leave(self) -> None:
-        """The client is gone."""
-        self._is_gone = True
-        if self.on_leave is not None and not self.future.done():
-            self.on_leave()
+    def cancel(self) -> None:
+        """The client has left, or has its reply."""
+        self._is_cancelled = True
+        if self.on_cancel is not None and not self.future.done():
+            self.on_cancel()
 
-    def has_answered(self, part: Part) -> bool:
-        return self._results[part.place] is not _NOTHING
+    def has_answered(self, part: JobPart) -> bool:
+        return self._results[part.index] is not _NOTHING
 
-    def deliver(self, part: Part, result: Any, *, seconds: float | None = None) -> None:
-        """Once; whoever was answered before the rest of a batch is not answered again with it.
-        `seconds` as its worker measured them.
+    def deliver(self, part: JobPart, result: Any, *, seconds: float | None = None) -> None:
+        """Store the result of a part; a second result of the same part is ignored.
+
+        `seconds`: the work it took; by default the worker is asked.
         """
-        if self._results[part.place] is not _NOTHING:
+        if self._results[part.index] is not _NOTHING:
             return
         if seconds is None:
-            seconds = 0.0 if part.worker is None else part.worker.lap()
-        self._results[part.place] = result
+            seconds = 0.0 if part.worker is None else part.worker.charge_seconds()
+        self._results[part.index] = result
         self._left -= 1
         if self.on_answer is not None:
             self.on_answer(part, seconds)
         if self._left == 0:
-            with suppress(InvalidStateError):  # the client may leave at any moment
+            with suppress(InvalidStateError):  # it may be cancelled at any moment
                 self.future.set_result(self._results)
 
     def fail(self, error: BaseException) -> None:

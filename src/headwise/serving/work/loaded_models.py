@@ -1,8 +1,7 @@
-"""The models a server holds: any bundle of the library, by a name, with the object of `tasks/` that
-uses it.
+"""The models of a server: bundles by name, each with the object of `tasks/` that uses it.
 
-`runs/demo` and `runs/demo/model` are called demo; `pocket=runs/demo` is called pocket. Tested:
-every kind, names, clashes.
+`runs/demo` and `runs/demo/model` are named demo; `pocket=runs/demo` is named pocket. Tested: every
+kind, names, duplicate names.
 """
 
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import Any, Literal
 from headwise.errors import UsageError
 from headwise.models.inference import Precision
 from headwise.models.ngram.arpa import is_arpa
-from headwise.serving.work.bundle_files import HeldFiles
+from headwise.serving.work.bundle_files import BundleFiles
 from headwise.serving.work.model_names import split_name
 from headwise.settings import read_settings_file
 from headwise.tasks.bundle import explain_task, task_of_bundle
@@ -29,7 +28,7 @@ Kind = Literal["translator", "language_model", "word_vectors", "classifier", "ta
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model under a name; `value` is a Translator, LanguageModel, VectorSpace or Labeller."""
+    """A model and its name; `value` is a Translator, LanguageModel, VectorSpace or Labeller."""
 
     name: str
     kind: Kind
@@ -38,9 +37,9 @@ class LoadedModel:
     language: str | None = None
     """Of a language model, as its recipe says."""
     precision: Precision = "auto"
-    """As asked for."""
-    held: HeldFiles | None = None
-    """Of a translator: its files, for processes that must read it again."""
+    """As requested."""
+    bundle_files: BundleFiles | None = None
+    """Of a translator: its open files, from which a worker process can load it again."""
 
     @property
     def languages(self) -> tuple[str, str] | None:
@@ -53,7 +52,7 @@ class LoadedModel:
 def load_models(
     given: Sequence[str], *, device: Device = "auto", precision: Precision = "auto"
 ) -> dict[str, LoadedModel]:
-    """Models by name, in the order given: DIR or NAME=DIR."""
+    """Load models given as DIR or NAME=DIR; by name, in the order given."""
     models: dict[str, LoadedModel] = {}
     for one in given:
         name, directory = split_name(one)
@@ -69,17 +68,19 @@ def load_models(
 def load_model(
     name: str, directory: Path, *, device: Device = "auto", precision: Precision = "auto"
 ) -> LoadedModel:
-    """A bundle as what its recipe's task makes of it, or an ARPA file."""
+    """Load a bundle as its task requires, or an ARPA file."""
     if is_arpa(directory):
         return LoadedModel(name, "language_model", LanguageModel.load(directory), directory)
     path = find_bundle(directory)
     task = task_of_bundle(path)
     match task:
         case "translation":
-            held = HeldFiles(path)
+            files = BundleFiles(path)
             translator = Translator.load(path, device=device, precision=precision)
-            held.check_unchanged()
-            return LoadedModel(name, "translator", translator, path, precision=precision, held=held)
+            files.check_unchanged()
+            return LoadedModel(
+                name, "translator", translator, path, precision=precision, bundle_files=files
+            )
         case "language_modeling":
             model = LanguageModel.load(path)
             language = read_settings_file(path / "recipe.yaml")["data"]["language"]

@@ -16,7 +16,7 @@ def split_name(given: str) -> tuple[str, Path]:
         name, path = head, Path(tail)
     else:
         path = Path(given)
-        whole = Path(os.path.realpath(path))  # unlike `resolve` it does not mind links in a circle
+        whole = Path(os.path.realpath(path))  # unlike `resolve` it accepts circular links
         name = whole.parent.name if whole.name == "model" else whole.name
         name = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("-._")[:64] or "model"
     if not NAME.fullmatch(name):

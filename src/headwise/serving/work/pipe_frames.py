@@ -1,18 +1,20 @@
-"""What the server and its searching processes say to each other: frames of JSON in a pipe.
+"""Messages between the server and its worker processes: JSON frames in a pipe.
 
-    4 bytes, big-endian: how long it is  |  JSON
+    4 bytes, big-endian: length  |  JSON
 
-    to the process      {"order": 7, "seconds": 30.0, "settings": "…", "sentences": [[ids, prefix, number], …]}
-                        {"leave": 7}
-                        {"ping": true}                        answered as soon as it is read, between two steps
-    from the process    {"begun": true}                       once, when the model is read
-                        {"order": 7, "place": 0, "found": [[tokens, score, log_probability, is_whole], …]}
-                        {"order": 7, "error": ["…", "…"]}     {"order": 7, "bug": "ZeroDivisionError"}
+    to the process      {"job": 7, "seconds": 30.0, "rank": 1.5, "settings": "…",
+                         "sentences": [[ids, prefix, number], …]}
+                        {"cancel": 7}
+                        {"ping": true}             answered between two steps
+    from the process    {"started": true}          once, when the model is loaded
+                        {"job": 7, "index": 0, "seconds": 0.02,
+                         "found": [[tokens, log_probability, score, is_finished], …]}
+                        {"job": 7, "error": ["…", "…"]}   {"job": 7, "bug": "ZeroDivisionError"}
                         {"pong": true}
                         {"batches": 12, "parts": 300, "waiting": 0}
 
-Texts stay in the server: here are numbers of tokens only, so both must have the same model
-(`held_files.py`). Tested: frames cut anywhere, frames too large.
+Texts stay in the server: frames hold token ids, so both sides need the same model
+(`bundle_files.py`). Tested: frames cut anywhere, frames too large.
 """
 
 import json
@@ -29,20 +31,20 @@ def write_frame(value: Any) -> bytes:
 
 
 class FrameReader:
-    """Bytes as they come in, frames as they are complete."""
+    """Takes bytes as they arrive and yields complete frames."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Any]:
         self._bytes += data
-        place = 0
-        while len(self._bytes) >= place + HEAD:
-            end = place + HEAD + int.from_bytes(self._bytes[place : place + HEAD], "big")
-            if end - place > MAX_FRAME_BYTES:
-                raise ValueError(f"a frame of {end - place:,} bytes")
+        start = 0
+        while len(self._bytes) >= start + HEAD:
+            end = start + HEAD + int.from_bytes(self._bytes[start : start + HEAD], "big")
+            if end - start > MAX_FRAME_BYTES:
+                raise ValueError(f"a frame of {end - start:,} bytes")
             if len(self._bytes) < end:
                 break
-            yield json.loads(self._bytes[place + HEAD : end])
-            place = end
-        del self._bytes[:place]
+            yield json.loads(self._bytes[start + HEAD : end])
+            start = end
+        del self._bytes[:start]

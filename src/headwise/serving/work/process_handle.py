@@ -1,61 +1,62 @@
-"""One process that searches: frames to it, frames from it, and whether it still answers.
+"""The server's end of a worker process: messages to it, messages from it, and a heartbeat.
 
-    every second without a word from it    it is asked (`ping`); it answers between two steps of a search
-    5 seconds without an answer, and it has not computed either    it hangs: killed, and its owner is told
-    60 seconds without an answer although it computes              no step takes that long: the same
+    1 s without a message                        a `ping` is sent; the process answers between
+                                                 two steps of a search
+    5 s without a message or processor time      it hangs: killed, and its owner is told
+    60 s without a message, but processor time   no step takes that long: the same
 
-Seconds are counted as beats of this process: if the server itself stood still, nobody is blamed.
-What is written while the pipe is full stays with the owner (`has_room`), so a process that reads
-nothing costs no memory here. Tested: stopped, busy, full, dying.
+Seconds are counted in heartbeats of the server, so a server that stood still blames nobody. While
+the pipe is full, messages stay with the owner (`is_writable`), so a process that reads nothing
+costs no memory here. Tested: a process that is stopped, busy, full, dying.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from headwise.child_processes import child_options
-from headwise.serving.http.metrics import resident_bytes
 from headwise.serving.work.pipe_frames import FrameReader, write_frame
+from headwise.serving.work.process_usage import cpu_ticks, resident_bytes
 
-BEAT_SECONDS = 1.0
-SILENT_BEATS, BUSY_BEATS = 5, 60
+HEARTBEAT_SECONDS = 1.0
+IDLE_BEATS, BUSY_BEATS = 5, 60
 START_FACTOR = 4
-"""As many times longer while it starts: reading weights from a slow disk takes no processor time."""
+"""Limits are this many times longer during the start: reading weights from a slow disk uses no
+processor time."""
 
 logger = logging.getLogger(__name__)
 
 
-class Owner(Protocol):
-    """Who is told of what the process says, of room in its pipe, and of its end."""
+class ProcessOwner(Protocol):
+    """Gets the messages of the process, and is told of room in the pipe and of its end."""
 
-    def take(self, frame: dict[str, Any]) -> None: ...
+    def on_frame(self, frame: dict[str, Any]) -> None: ...
 
-    def on_room(self) -> None: ...
+    def on_writable(self) -> None: ...
 
-    def bury(self) -> None: ...
+    def on_exit(self) -> None: ...
 
 
-class SearchProcess(asyncio.SubprocessProtocol):
-    """A process, from its start to its end."""
+class ProcessHandle(asyncio.SubprocessProtocol):
+    """One process, from its start to its end."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: ProcessOwner) -> None:
         self._owner = owner
         self._frames = FrameReader()
         self._loop = asyncio.get_running_loop()
         self._transport: Any = None
-        self._beat_handle: asyncio.TimerHandle | None = None
-        self._beats_unheard = self._beats_unmoved = 0
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._beats_silent = self._beats_idle = 0
         self._used = 0
-        self.has_begun = self.has_ended = False
-        self.has_room = True
+        self.has_started = self.has_ended = False
+        self.is_writable = True
         self._is_killed = False
 
     @property
     def is_answering(self) -> bool:
-        """It has read its model, and has not been given up."""
-        return self.has_begun and not self._is_killed
+        """It has loaded its model and has not been killed."""
+        return self.has_started and not self._is_killed
 
     @property
     def pid(self) -> int:
@@ -63,13 +64,13 @@ class SearchProcess(asyncio.SubprocessProtocol):
 
     @property
     def resident_bytes(self) -> int:
-        return resident_bytes(Path(f"/proc/{self.pid}/statm"))
+        return resident_bytes(self.pid)
 
     def write(self, frame: dict[str, Any]) -> None:
         self._transport.get_pipe_transport(0).write(write_frame(frame))
 
     def end_input(self) -> None:
-        """It finishes what it has and ends."""
+        """Close the pipe: the process finishes what it has and ends."""
         self._transport.get_pipe_transport(0).close()
 
     def kill(self) -> None:
@@ -78,77 +79,63 @@ class SearchProcess(asyncio.SubprocessProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        self._beat_handle = self._loop.call_later(BEAT_SECONDS, self._beat)
+        self._heartbeat = self._loop.call_later(HEARTBEAT_SECONDS, self._on_heartbeat)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._beats_unheard = self._beats_unmoved = 0
+        self._beats_silent = self._beats_idle = 0
         try:
             for frame in self._frames.feed(data):
-                if "begun" in frame:
-                    self.has_begun = True
+                if "started" in frame:
+                    self.has_started = True
                 if "pong" not in frame:
-                    self._owner.take(frame)
-        except ValueError:  # something else writes into the pipe
-            logger.error("what a searching process says cannot be read: it is ended")
+                    self._owner.on_frame(frame)
+        except ValueError:  # something else has written into the pipe
+            logger.error("a worker process has sent something unreadable and is killed")
             self._frames = FrameReader()
             self.kill()
 
     def pause_writing(self) -> None:
-        self.has_room = False
+        self.is_writable = False
 
     def resume_writing(self) -> None:
-        self.has_room = True
-        self._owner.on_room()
+        self.is_writable = True
+        self._owner.on_writable()
 
     def process_exited(self) -> None:
         self.has_ended = True
-        if self._beat_handle is not None:
-            self._beat_handle.cancel()
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
         self._transport.close()
-        self._owner.bury()
+        self._owner.on_exit()
 
-    def _beat(self) -> None:
-        used = processor_ticks(self.pid)
+    def _on_heartbeat(self) -> None:
+        used = cpu_ticks(self.pid)
         if used is None or used != self._used:
-            self._used, self._beats_unmoved = used or 0, 0
-        factor = 1 if self.has_begun else START_FACTOR
-        if (
-            self._beats_unmoved >= factor * SILENT_BEATS
-            or self._beats_unheard >= factor * BUSY_BEATS
-        ):
+            self._used, self._beats_idle = used or 0, 0
+        factor = 1 if self.has_started else START_FACTOR
+        if self._beats_idle >= factor * IDLE_BEATS or self._beats_silent >= factor * BUSY_BEATS:
             logger.error(
-                "a searching process has not answered for %d s: it is ended",
-                self._beats_unheard * BEAT_SECONDS,
+                "a worker process has not answered for %d s and is killed",
+                self._beats_silent * HEARTBEAT_SECONDS,
             )
             self.kill()
             return
-        if self._beats_unheard == 1 and self.has_begun:
+        if self._beats_silent == 1 and self.has_started:
             self.write({"ping": True})
-        self._beats_unheard += 1
-        self._beats_unmoved += 1
-        self._beat_handle = self._loop.call_later(BEAT_SECONDS, self._beat)
+        self._beats_silent += 1
+        self._beats_idle += 1
+        self._heartbeat = self._loop.call_later(HEARTBEAT_SECONDS, self._on_heartbeat)
 
 
 async def start_process(
-    command: Sequence[str], owner: Owner, *, files: Sequence[int]
-) -> SearchProcess:
-    """Started in a session of its own: Ctrl-C reaches the server alone, which closes the pipe."""
-    make: Callable[[], SearchProcess] = lambda: SearchProcess(owner)  # noqa: E731 - its type is what matters
+    command: Sequence[str], owner: ProcessOwner, *, files: Sequence[int]
+) -> ProcessHandle:
+    """Start it in a session of its own: Ctrl-C reaches only the server, which closes the pipe."""
+
+    def make() -> ProcessHandle:
+        return ProcessHandle(owner)
+
     _, process = await asyncio.get_running_loop().subprocess_exec(
         make, *command, stderr=None, **child_options(files=files)
     )
     return process
-
-
-def processor_ticks(pid: int) -> int | None:
-    """Processor time a process has used; None where the system does not say."""
-    try:
-        fields = (
-            Path(f"/proc/{pid}/stat")
-            .read_text(encoding="ascii", errors="replace")
-            .rpartition(")")[2]
-            .split()
-        )
-        return int(fields[11]) + int(fields[12])
-    except (OSError, IndexError, ValueError):
-        return None

@@ -1,14 +1,15 @@
-"""A worker whose searches run in a process of their own, so that HTTP and model share no
-interpreter.
+"""A worker whose searches run in a separate process, so that HTTP and model share no interpreter.
 
-The model's thread and the event loop are both Python: with a small model each waited for the other
-at every step. Here sentences go through a pipe to `searcher.py` and translations come back; the
-rest (traces, streams) stays with the thread of `worker.py`, and its copy of the weights. Queue,
-deadline and leaving are as before: who leaves is told to the process, which drops the row at its
-next step. A process that dies, or hangs and is killed (`search_process.py`), is started again and
-given what it had once more; whoever has seen two die, everybody if one dies before it has read its
-model, and whoever has spent half their time waiting for one to begin, is told (503). Tested: a real
-process, killed, stopped, left, closed.
+With a small model, the model's thread and the event loop waited for each other's hold of the
+interpreter at every step. Here sentences go through a pipe to `worker_process.py`, and translations
+come back. Everything else (traces, streams) is computed by the thread of `worker.py` with the
+server's own copy of the weights. Queue, deadline and cancelling work as before: a cancelled job is
+reported to the process, which drops its sentences at the next step.
+
+A process that dies, or hangs and is killed (`process_handle.py`), is restarted and gets its jobs
+once more. 503 is the answer for a job that has seen two processes die, for all jobs if a process
+dies before it has loaded its model, and for a job that has spent half its time waiting for a
+process to start. Tested: a real process, killed, stopped, cancelled, closed.
 """
 
 import asyncio
@@ -27,99 +28,99 @@ from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.results import Hypothesis
 from headwise.errors import HeadwiseError
 from headwise.serving.http.errors import Refusal
-from headwise.serving.work.admission import Load
-from headwise.serving.work.bundle_files import HeldFiles
-from headwise.serving.work.jobs import Order, Part
-from headwise.serving.work.process_handle import SearchProcess, start_process
-from headwise.serving.work.search import Search, Sentence
+from headwise.serving.work.admission import AdmissionControl
+from headwise.serving.work.bundle_files import BundleFiles
+from headwise.serving.work.jobs import Job, JobPart
+from headwise.serving.work.process_handle import ProcessHandle, start_process
+from headwise.serving.work.search import EncodedSentence, Search
 from headwise.serving.work.worker import CLOSE_SECONDS, Worker, WorkerDied
 from headwise.tasks.translation.translator import Translator
 
-AGAIN_SECONDS = 1.0
-"""Between the death of a process and the birth of the next; twice as long after each that could not
-begin."""
+RESTART_SECONDS = 1.0
+"""Between the death of a process and the start of the next; doubled after each process that could
+not start."""
 MAX_DOUBLINGS = 5
 START_SECONDS = 5
-"""After so long who came while a model was being loaded is told to come back."""
+"""`Retry-After` of a request that came while the model was being loaded."""
 
 logger = logging.getLogger(__name__)
 
 
-class Bug(RuntimeError):  # noqa: N818 - not ours to mend here
-    """A mistake in the process; its name is all that is known."""
+class WorkerProcessError(RuntimeError):
+    """A bug in the worker process; only the type of the exception is known."""
 
 
-class WorkerApart(Worker):
+class ProcessWorker(Worker):
     """A worker with a process beside its thread."""
 
     def __init__(
-        self, name: str, translator: Translator, held: HeldFiles, *, precision: str = "auto"
+        self, name: str, translator: Translator, files: BundleFiles, *, precision: str = "auto"
     ) -> None:
         super().__init__(name)
-        self._translator, self._held = translator, held
+        self._translator, self._files = translator, files
         words = (
-            str(held.bundle),
+            str(files.bundle),
             precision,
             str(torch.get_num_threads()),
-            held.manifest,
-            json.dumps(held.descriptors),
+            files.manifest,
+            json.dumps(files.descriptors),
         )
         self._command = child_command("headwise.serving.work.worker_process", *words)
-        self._process: SearchProcess | None = None
-        self._apart = Load()
-        self._orders: dict[int, Order] = {}
+        self._process: ProcessHandle | None = None
+        self._process_admission = AdmissionControl()
+        self._jobs: dict[int, Job] = {}
         self._unsent: dict[int, None] = {}
-        """Orders that wait for room in the pipe, oldest first."""
-        self._gone: list[int] = []
-        """Orders the process has, whose clients left, not told yet for want of room."""
-        self._num_stillborn = 0
-        self._second_try: set[int] = set()
-        self._number = 0
-        self._counted = {"batches": 0, "parts": 0, "waiting": 0}
+        """Jobs that wait for room in the pipe, oldest first."""
+        self._cancelled: list[int] = []
+        """Cancelled jobs that the process has and has not been told about, for want of room."""
+        self._num_failed_starts = 0
+        self._retried: set[int] = set()
+        self._last_id = 0
+        self._counts = {"batches": 0, "parts": 0, "waiting": 0}
         self._ended = asyncio.Event()
-        self._again: asyncio.TimerHandle | None = None
+        self._restart_timer: asyncio.TimerHandle | None = None
 
     @property
     def is_alive(self) -> bool:
         return super().is_alive and self._process is not None and self._process.is_answering
 
-    def is_ready_for(self, parts: Sequence[Part]) -> bool:
-        return self.is_alive if travels(parts) else super().is_alive
+    def is_ready_for(self, parts: Sequence[JobPart]) -> bool:
+        return self.is_alive if runs_in_process(parts) else super().is_alive
 
-    def load_of(self, parts: Sequence[Part]) -> Load:
-        """The process and the thread work beside each other."""
-        return self._apart if travels(parts) else self.load
+    def admission_for(self, parts: Sequence[JobPart]) -> AdmissionControl:
+        """The process and the thread compute independently."""
+        return self._process_admission if runs_in_process(parts) else self.admission
 
     @property
     def seconds(self) -> float:
-        return max(self.load.seconds, self._apart.seconds)
+        return max(self.admission.seconds, self._process_admission.seconds)
 
     @property
     def num_waiting(self) -> int:
-        return super().num_waiting + self._counted["waiting"] + len(self._unsent)
+        return super().num_waiting + self._counts["waiting"] + len(self._unsent)
 
     @property
     def resident_bytes(self) -> int:
         """Memory of the process."""
         return 0 if self._process is None else self._process.resident_bytes
 
-    async def open(self) -> None:
-        """Start the process; what is put before it has loaded its model waits in the pipe."""
+    async def start_process(self) -> None:
+        """Start the process; jobs put before it has loaded its model wait in the pipe."""
         process = await start_process(
-            self._command, self, files=list(self._held.descriptors.values())
+            self._command, self, files=list(self._files.descriptors.values())
         )
         if process.has_ended:
             return
         self._process = process
-        if self._is_closed:  # while it was being started
+        if self._is_closed:  # closed while it was being started
             process.kill()
-        self.on_room()
+        self.on_writable()
 
-    async def shut(self) -> None:
-        """End the process: what it has is finished by now, or given up."""
+    async def stop_process(self) -> None:
+        """End the process; what it has is finished by now, or given up."""
         self._is_closed = True
-        if self._again is not None:
-            self._again.cancel()
+        if self._restart_timer is not None:
+            self._restart_timer.cancel()
         if self._process is None:
             return
         self._ended.clear()
@@ -130,152 +131,148 @@ class WorkerApart(Worker):
             self._process.kill()
             await self._ended.wait()
 
-    def put(self, order: Order) -> None:
-        if not travels(order.parts):
-            super().put(order)
-        elif self._is_closed or self._num_stillborn:
-            order.fail(WorkerDied())
+    def put(self, job: Job) -> None:
+        if not runs_in_process(job.parts):
+            super().put(job)
+        elif self._is_closed or self._num_failed_starts:
+            job.fail(WorkerDied())
         else:
-            self._number += 1
-            number = self._number
-            self._orders[number] = order
-            order.on_leave = lambda: self._leave(number)
+            self._last_id += 1
+            number = self._last_id
+            self._jobs[number] = job
+            job.on_cancel = lambda: self._cancel(number)
             self._unsent[number] = None
-            self._bound_wait(number)
-            self.on_room()
+            self._limit_start_wait(number)
+            self.on_writable()
 
     @property
-    def _has_begun(self) -> bool:
-        return self._process is not None and self._process.has_begun
+    def _has_started(self) -> bool:
+        return self._process is not None and self._process.has_started
 
-    def _bound_wait(self, number: int) -> None:
-        """Half of the time an order has left is for a process to begin; the other half is for the
-        client to ask elsewhere.
+    def _limit_start_wait(self, number: int) -> None:
+        """A process may take half of a job's remaining time to start; the other half is for the
+        client to ask another server.
         """
-        if not self._has_begun:
-            seconds = (self._orders[number].deadline - monotonic()) / 2
-            asyncio.get_running_loop().call_later(seconds, self._give_up_waiting, number)
+        if not self._has_started:
+            seconds = (self._jobs[number].deadline - monotonic()) / 2
+            asyncio.get_running_loop().call_later(seconds, self._refuse_if_starting, number)
 
-    def _give_up_waiting(self, number: int) -> None:
-        if number in self._orders and not self._has_begun:
-            order = self._orders[number]
-            self._leave(number)
-            order.fail(still_loading())
+    def _refuse_if_starting(self, number: int) -> None:
+        if number in self._jobs and not self._has_started:
+            job = self._jobs[number]
+            self._cancel(number)
+            job.fail(loading_refusal())
 
-    def on_room(self) -> None:
-        """Send what waits, while the pipe takes it and there is a process."""
-        while self._process is not None and self._process.has_room and self._gone:
-            self._process.write({"leave": self._gone.pop()})
-        while self._process is not None and self._process.has_room and self._unsent:
+    def on_writable(self) -> None:
+        """Send what waits, while there is a process and room in its pipe."""
+        while self._process is not None and self._process.is_writable and self._cancelled:
+            self._process.write({"cancel": self._cancelled.pop()})
+        while self._process is not None and self._process.is_writable and self._unsent:
             number = next(iter(self._unsent))
             del self._unsent[number]
-            self._process.write(self._as_frame(number))
+            self._process.write(self._job_frame(number))
 
-    def _as_frame(self, number: int) -> dict[str, Any]:
-        order = self._orders[number]
-        search: Search = order.parts[0].run  # type: ignore[assignment]
-        sentences: list[Sentence] = [part.argument for part in order.parts]
+    def _job_frame(self, number: int) -> dict[str, Any]:
+        job = self._jobs[number]
+        search: Search = job.parts[0].run  # type: ignore[assignment]
+        sentences: list[EncodedSentence] = [part.argument for part in job.parts]
         return {
-            "order": number,
-            "seconds": order.deadline - monotonic(),
-            "rank": order.rank - monotonic(),
-            "settings": write_settings(search.settings),
+            "job": number,
+            "seconds": job.deadline - monotonic(),
+            "rank": job.rank - monotonic(),
+            "settings": settings_json(search.settings),
             "sentences": [[one.ids, one.prefix, one.number] for one in sentences],
         }
 
-    def _leave(self, number: int) -> None:
-        if self._orders.pop(number, None) is None:
+    def _cancel(self, number: int) -> None:
+        if self._jobs.pop(number, None) is None:
             return
-        self._second_try.discard(number)
+        self._retried.discard(number)
         if number in self._unsent:
             del self._unsent[number]
         else:
-            self._gone.append(number)
-            self.on_room()
+            self._cancelled.append(number)
+            self.on_writable()
 
-    def take(self, frame: dict[str, Any]) -> None:
-        """What the process says."""
-        if "begun" in frame:
-            self._num_stillborn = 0
+    def on_frame(self, frame: dict[str, Any]) -> None:
+        """Handle a message of the process."""
+        if "started" in frame:
+            self._num_failed_starts = 0
             return
         if "batches" in frame:
-            self.num_batches += frame["batches"] - self._counted["batches"]
-            self.num_parts += frame["parts"] - self._counted["parts"]
-            self._counted = frame
+            self.num_batches += frame["batches"] - self._counts["batches"]
+            self.num_parts += frame["parts"] - self._counts["parts"]
+            self._counts = frame
             return
-        order = self._orders.get(frame["order"])
-        if order is None:
+        job = self._jobs.get(frame["job"])
+        if job is None:
             return
         if "found" in frame:
-            # The log-probabilities of single tokens are not sent: nobody asks for them here.
+            # The process does not send the log-probabilities of single tokens: no route needs them.
             found = [
                 self._translator.write_down(
                     Hypothesis(tokens, total, score, token_log_probabilities=(), finished=finished)
                 )
                 for tokens, total, score, finished in frame["found"]
             ]
-            order.deliver(order.parts[frame["place"]], tuple(found), seconds=frame["seconds"])
+            job.deliver(job.parts[frame["index"]], tuple(found), seconds=frame["seconds"])
         elif "error" in frame:
-            order.fail(HeadwiseError(*frame["error"]))
+            job.fail(HeadwiseError(*frame["error"]))
         else:
-            order.fail(Bug(frame["bug"]))
-        if order.future.done():
-            del self._orders[frame["order"]]
-            self._second_try.discard(frame["order"])
+            job.fail(WorkerProcessError(frame["bug"]))
+        if job.future.done():
+            del self._jobs[frame["job"]]
+            self._retried.discard(frame["job"])
 
-    def bury(self) -> None:
-        """The process has ended: as it should, or not."""
-        self._num_stillborn += self._process is None or not self._process.has_begun
+    def on_exit(self) -> None:
+        """The process has ended: retry its jobs or fail them, and restart it unless closed."""
+        self._num_failed_starts += self._process is None or not self._process.has_started
         self._process = None
         self._ended.set()
-        self._counted = {"batches": 0, "parts": 0, "waiting": 0}
-        self._gone = []
-        give_up = self._is_closed or self._num_stillborn
-        waiting = {number: order for number, order in self._orders.items() if not order.is_over}
-        self._orders = (
-            {}
-            if give_up
-            else {n: order for n, order in waiting.items() if n not in self._second_try}
+        self._counts = {"batches": 0, "parts": 0, "waiting": 0}
+        self._cancelled = []
+        give_up = self._is_closed or self._num_failed_starts
+        waiting = {number: job for number, job in self._jobs.items() if not job.is_over}
+        self._jobs = (
+            {} if give_up else {n: job for n, job in waiting.items() if n not in self._retried}
         )
-        self._second_try = set(self._orders)
-        self._unsent = dict.fromkeys(self._orders)
-        for number in self._orders:
-            self._bound_wait(number)
-        for number in waiting.keys() - self._orders.keys():
+        self._retried = set(self._jobs)
+        self._unsent = dict.fromkeys(self._jobs)
+        for number in self._jobs:
+            self._limit_start_wait(number)
+        for number in waiting.keys() - self._jobs.keys():
             waiting[number].fail(
-                WorkerDied(
-                    "the process that searches has ended; if it could say why, it did so above"
-                )
+                WorkerDied("the worker process has ended; its own message, if any, stands above")
             )
         if not self._is_closed:
             self.num_restarts += 1
-            logger.error("the process of worker %s has ended and is started again", self.name)
-            seconds = AGAIN_SECONDS * 2 ** min(self._num_stillborn, MAX_DOUBLINGS)
+            logger.error("the process of worker %s has ended and is being restarted", self.name)
+            seconds = RESTART_SECONDS * 2 ** min(self._num_failed_starts, MAX_DOUBLINGS)
             loop = asyncio.get_running_loop()
-            self._again = loop.call_later(
-                seconds, lambda: asyncio.ensure_future(self._open_again())
+            self._restart_timer = loop.call_later(
+                seconds, lambda: asyncio.ensure_future(self._restart())
             )
 
-    async def _open_again(self) -> None:
+    async def _restart(self) -> None:
         try:
-            await self.open()
-        except OSError:  # no memory or no files left, for the moment
-            self.bury()
+            await self.start_process()
+        except OSError:  # no memory or no open files at the moment
+            self.on_exit()
 
 
-def still_loading() -> Refusal:
-    """For whoever cannot wait until a model has been read."""
+def loading_refusal() -> Refusal:
+    """For a request that cannot wait until the model is loaded."""
     en, zh = "the model is being loaded; try again soon", "模型正在载入；请稍后再试"
     return Refusal(503, "starting", en=en, zh=zh, retry_after=START_SECONDS)
 
 
-def travels(parts: Sequence[Part]) -> bool:
-    """Sentences do; functions and what is watched step by step stay here."""
+def runs_in_process(parts: Sequence[JobPart]) -> bool:
+    """Sentences do; functions and searches whose steps are watched run in the thread."""
     return bool(parts) and all(
         type(part.run) is Search and part.run.watch is None for part in parts
     )
 
 
 @lru_cache(256)
-def write_settings(settings: DecodingSettings) -> str:
+def settings_json(settings: DecodingSettings) -> str:
     return settings.model_dump_json()

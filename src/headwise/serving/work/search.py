@@ -1,12 +1,13 @@
-"""A search over sentences of several requests: as a batch, or as a flow that others enter while it
-runs.
+"""The search over sentences of several requests, as a batch or with continuous batching.
 
-    batch    all begin together; who is done is told, and left out when a quarter is (`decoding/choices.py`)
-    flow     who comes while it runs takes the place of who is done (`decoding/engines/continuous.py`): greedy search, on a CPU
+    batch         all sentences start together; a finished one is reported at once, and finished
+                  rows are removed when they are a quarter of the batch (`decoding/choices.py`)
+    continuous    an arriving sentence takes the row of a finished one
+                  (`decoding/engines/continuous.py`): greedy search on a CPU
 
-Between two steps it is asked whether anyone still waits. Samples are drawn by the number of the
-sentence in its request: neighbours change nothing. Tested: = the translator itself, alone and in
-company.
+Between two steps the search checks whether anyone still waits. Samples are drawn by the number of
+the sentence in its request, so neighbours in the batch change nothing. Tested: = the translator
+itself, alone and in a batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,16 +21,16 @@ from headwise.decoding.results import SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.phrases import rules_of
 from headwise.decoding.rules.text_rules import TextRules
-from headwise.serving.work.jobs import Abandoned, More, Part, nobody_waits
+from headwise.serving.work.jobs import JobAbandoned, JobPart, JoinMore, should_stop
 from headwise.tasks.translation.translator import Translator
 
 Watch = Callable[[Sequence[int]], None]
-"""Is shown the tokens of the best hypothesis at every step."""
+"""Gets the tokens of the best hypothesis at every step."""
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """What the search is told of a sentence."""
+class EncodedSentence:
+    """One sentence as token ids."""
 
     ids: tuple[int, ...]
     prefix: tuple[int, ...]
@@ -38,7 +39,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Search:
-    """Answers parts that share their settings."""
+    """Translates parts that share their settings."""
 
     translator: Translator
     settings: DecodingSettings
@@ -46,67 +47,65 @@ class Search:
 
     @cached_property
     def rules(self) -> TextRules | None:
-        """Of the forbidden and required phrases."""
+        """Rules for the forbidden and required phrases."""
         return rules_of(
             self.translator.tokenizers.target, self.settings.forbidden, self.settings.required
         )
 
     @property
-    def flows(self) -> bool:
-        """Whether `flow` may be asked for."""
+    def can_run_continuously(self) -> bool:
+        """Whether `run_continuously` is possible."""
         if self.watch is not None:
             return False
         return self.translator.generator(self.settings).can_join(self.settings)
 
-    def flow(self, parts: Sequence[Part], more: More) -> None:
-        """Answer parts, and those that come meanwhile."""
+    def run_continuously(self, parts: Sequence[JobPart], more: JoinMore) -> None:
+        """Translate parts, and those that arrive meanwhile."""
         self.translator.generator(self.settings).generate_continuously(
             [self._arrive(part) for part in parts],
             self.settings,
             lambda alive: [self._arrive(part) for part in more(alive)],
         )
 
-    def _arrive(self, part: Part) -> Arrival:
-        sentence: Sentence = part.argument
+    def _arrive(self, part: JobPart) -> Arrival:
+        sentence: EncodedSentence = part.argument
 
         def tell(result: SearchResult) -> None:
-            if part.order is not None:
-                part.order.deliver(part, self.read(result))
+            if part.job is not None:
+                part.job.deliver(part, self.read(result))
 
         return Arrival(sentence.ids, tell, sentence.prefix, is_over=lambda: part.is_over)
 
-    def __call__(self, parts: Sequence[Part]) -> list[Any]:
-        sentences: list[Sentence] = [part.argument for part in parts]
+    def __call__(self, parts: Sequence[JobPart]) -> list[Any]:
+        sentences: list[EncodedSentence] = [part.argument for part in parts]
         told: dict[int, Any] = {}
 
         def tell(number: int, result: SearchResult) -> None:
-            """Short sentences do not wait for the long ones of their batch, and their clients ask
-            again meanwhile.
-            """
+            """Report a finished sentence at once: short sentences do not wait for long ones."""
             told[number] = self.read(result)
-            order = parts[number].order
-            if order is not None:
-                order.deliver(parts[number], told[number])
+            job = parts[number].job
+            if job is not None:
+                job.deliver(parts[number], told[number])
 
         results = self.translator.generator(self.settings).generate(
             [sentence.ids for sentence in sentences],
             self.settings,
             [SentenceRules(sentence.prefix, self.rules) for sentence in sentences],
             numbers=[sentence.number for sentence in sentences],
-            watcher=Watcher(stop_if(lambda: nobody_waits(parts)), self.watch, tell),
+            watcher=Watcher(stop_if(lambda: should_stop(parts)), self.watch, tell),
         )
         return [told.get(number) or self.read(result) for number, result in enumerate(results)]
 
     def read(self, result: SearchResult) -> Any:
-        """What a part is answered with."""
+        """The result of a part."""
         return tuple(self.translator.write_down(one) for one in result.hypotheses)
 
 
 def stop_if(is_over: Callable[[], bool]) -> Callable[[], None]:
-    """What is called before every step of a search: it stops the search when nobody waits for it."""
+    """A function to be called before every step of a search: stops the search when nobody waits."""
 
     def stop() -> None:
         if is_over():
-            raise Abandoned
+            raise JobAbandoned
 
     return stop

@@ -1,16 +1,15 @@
-"""Texts become sentences, sentences become parts of a worker's batches, and translations become
-texts again.
+"""Texts become parts of a job, and the results become texts again.
 
-    prepare   split, tokenise, count            in a thread of its own: tokenising blocks the event loop as well as a model does
-    answer    one search for all parts of equal settings (`search.py`)
-    assemble  sentences back into their places; paragraphs and blank lines stay
+    prepare_texts   split into sentences and tokenise (in a thread: it would block the event loop)
+    Search          translates all parts with equal settings (`search.py`)
+    assemble        puts the sentences back in start; paragraphs and blank lines stay
 
-A prefix is a wish of each sentence, not of the batch, so requests with different prefixes are
-joined too. Tested: = the translator itself, alone and in company.
+A prefix belongs to a sentence, not to the settings, so requests with different prefixes share
+batches. Tested: = the translator itself, alone and in a batch.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.generation_settings import refuse_contradiction
@@ -19,31 +18,31 @@ from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.rules.phrases import encode_prefix
 from headwise.serving.http.errors import Refusal
 from headwise.serving.schemas.limits import MAX_SENTENCES, MAX_TOKENS
-from headwise.serving.work.jobs import Part
-from headwise.serving.work.search import Search, Sentence
+from headwise.serving.work.jobs import JobPart
+from headwise.serving.work.search import EncodedSentence, Search, Watch
 from headwise.tasks.translation.input_warning import InputWarning
 from headwise.tasks.translation.source_sentences import Candidate, join_candidates
 from headwise.tasks.translation.translator import Translator
 from headwise.text.sentence_splitting import SplitText, split_text
 
-FEWEST_STEPS = 8
-"""A search of one word takes some steps, too."""
+MIN_STEPS = 8
+"""Even the search for one word takes some steps."""
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A request's texts, split, and their sentences as parts."""
+class PreparedTexts:
+    """The texts of a request, split, and their sentences as parts of a job."""
 
     texts: tuple[SplitText, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[JobPart, ...]
     given: tuple[str, ...]
-    """The texts themselves."""
+    """The texts as they were sent."""
     translator: Translator
 
     def warn(self, number: int) -> InputWarning | None:
-        """Whether a text is one that the model was made for.
+        """A warning if a text is unlike the text the model was trained for.
 
-        It takes longer than tokenising: for those who were accepted.
+        This takes longer than tokenising, so it is done only for admitted requests.
         """
         first = sum(len(split.sentences) for split in self.texts[:number])
         parts = self.parts[first : first + len(self.texts[number].sentences)]
@@ -55,11 +54,11 @@ class Prepared:
         return [self.warn(number) for number in range(len(self.texts))]
 
     def assemble(self, answers: Sequence[tuple[Candidate, ...]]) -> list[list[Candidate]]:
-        """The n best of every text; the i-th of a text is made of the i-th of its sentences."""
-        texts, place = [], 0
+        """The n best translations of every text; the i-th consists of the i-th of each sentence."""
+        texts, start = [], 0
         for split in self.texts:
-            here = answers[place : place + len(split.sentences)]
-            place += len(split.sentences)
+            here = answers[start : start + len(split.sentences)]
+            start += len(split.sentences)
             texts.append(
                 [
                     join_candidates(split, rank, target=self.translator.target_language)
@@ -71,19 +70,19 @@ class Prepared:
 
 
 def _empty(split: SplitText) -> Candidate:
-    """White space comes back as it was."""
+    """White space is returned as it is."""
     return Candidate("".join(split.gaps), 0.0, 0.0)
 
 
-def prepare(
+def prepare_texts(
     translator: Translator,
     texts: Sequence[str],
     decoding: DecodingSettings,
     *,
     prefix: str = "",
     split: bool = True,
-) -> Prepared:
-    """Cut and count; what is too long is refused with its length."""
+) -> PreparedTexts:
+    """Split, tokenise and count; texts that are too long are refused with their length."""
     settings = translator.within_positions(decoding)
     language = translator.source_language
     split_texts = tuple(
@@ -103,8 +102,8 @@ def prepare(
     refuse_contradiction(prefix, settings.forbidden, name=("prefix", "前缀"))
     begun = encode_prefix(prefix, translator.tokenizers.target)
     search = Search(translator, settings)
-    flow = search.flow if search.flows else None
-    parts: list[Part] = []
+    run_continuously = search.run_continuously if search.can_run_continuously else None
+    parts: list[JobPart] = []
     for one in split_texts:
         for first, sentence in enumerate(one.sentences):
             ids = tuple(translator.tokenizers.source.encode(sentence))
@@ -112,17 +111,17 @@ def prepare(
             phrases = SentenceRules(begun if first == 0 else (), search.rules)
             check_sentence_rules(phrases, limit=limit_for(settings.max_length, len(ids)))
             parts.append(
-                Part(
+                JobPart(
                     run=search,
-                    flow=flow,
-                    argument=Sentence(ids, phrases.prefix, len(parts)),
+                    run_continuously=run_continuously,
+                    argument=EncodedSentence(ids, phrases.prefix, len(parts)),
                     key=(id(translator), settings),
-                    weight=len(ids) + 1,
-                    work=(len(ids) + FEWEST_STEPS) * settings.num_hypotheses,
+                    num_tokens=len(ids) + 1,
+                    cost=(len(ids) + MIN_STEPS) * settings.num_hypotheses,
                     kind=settings.kind,
                 )
             )
-    return Prepared(split_texts, tuple(parts), tuple(texts), translator)
+    return PreparedTexts(split_texts, tuple(parts), tuple(texts), translator)
 
 
 def _whole(text: str) -> SplitText:
@@ -144,3 +143,12 @@ def _check_tokens(num_tokens: int, number: int) -> None:
             ),
             zh=f"第 {number} 句有 {num_tokens:,} 个词元，最多翻译 {MAX_TOKENS:,} 个；请用标点断句",
         )
+
+
+def streamed_part(part: JobPart, watch: Watch) -> JobPart:
+    """The part of a stream: computed alone, and `watch` sees its best hypothesis at every step."""
+    search: Search = part.run  # type: ignore[assignment]
+    kind = f"{search.settings.kind}, streamed"
+    return replace(
+        part, run=replace(search, watch=watch), run_continuously=None, key=None, kind=kind
+    )

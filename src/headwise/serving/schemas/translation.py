@@ -1,0 +1,164 @@
+"""Bodies of `POST /v1/translate`: the texts, the decoding options, and the translations.
+
+Tested: limits, examples, and the OpenAPI description with schemathesis.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from headwise.serving.schemas.base import (
+    Body,
+    ModelName,
+    Phrases,
+    Reply,
+    TextOrTexts,
+    Texts,
+    TextsBody,
+    Whole,
+    absent,
+    describe_texts,
+)
+from headwise.serving.schemas.limits import MAX_BEAM, MAX_BEST, MAX_PHRASE_BYTES
+from headwise.tasks.translation.input_warning import InputWarning
+from headwise.tasks.translation.source_sentences import Candidate
+
+DIGITS = 4
+"""Scores are rounded: their last bits depend on the batch that a sentence was in."""
+
+
+class GreedyOptions(Body):
+    """The most probable token at every step."""
+
+    kind: Literal["greedy"]
+
+
+class BeamOptions(Body):
+    """The best of several hypotheses."""
+
+    kind: Literal["beam"]
+    size: Whole = Field(default=5, ge=1, le=MAX_BEAM)
+    length_penalty: float = Field(
+        default=1.0, ge=-10, le=10, description="alpha: 0 ignores the length, 1 is the mean"
+    )
+
+
+class SamplingOptions(Body):
+    """Tokens drawn at random; the same seed draws the same."""
+
+    kind: Literal["sampling"]
+    temperature: float = Field(default=1.0, ge=0.01, le=10)
+    top_k: Whole = Field(default=0, ge=0, le=1_000)
+    top_p: float = Field(default=1.0, ge=0.01, le=1)
+    seed: Whole = Field(default=1, ge=0, le=2**31 - 1)
+
+
+DecodingOptions = Annotated[
+    GreedyOptions | BeamOptions | SamplingOptions, Field(discriminator="kind")
+]
+
+
+class TranslateBody(TextsBody):
+    model_config = describe_texts(
+        {"text": "The dog is old."},
+        {
+            "texts": ["The dog is old.", "It rains."],
+            "decoding": {"kind": "beam", "size": 4},
+            "n_best": 2,
+        },
+        {"text": "The dog is old.", "forbid": ["Hund"], "require": ["sehr alt"]},
+    )
+
+    text: TextOrTexts = absent(
+        "one text or several; each may hold several sentences and paragraphs"
+    )
+    texts: Texts = absent("the same as a list, as /v1/score has it")
+    model: ModelName | None = None
+    decoding: DecodingOptions | None = Field(
+        default=None, description="how to search; without it as the model's recipe says"
+    )
+    n_best: Whole = Field(
+        default=1, ge=1, le=MAX_BEST, description="translations of each text, best first"
+    )
+    prefix: str = Field(
+        default="", max_length=200, description="every translation begins like this"
+    )
+    forbid: Phrases = Field(
+        default=[],
+        description=(
+            "words or phrases that occur in no translated sentence; whole words, in scripts "
+            f"without spaces any occurrence; at most {MAX_PHRASE_BYTES} bytes of UTF-8 together "
+            "with `require`"
+        ),
+    )
+    require: Phrases = Field(
+        default=[],
+        description=(
+            "words or phrases that occur in every translated sentence, counted in the same way; "
+            f"needs decoding of kind beam; at most {MAX_PHRASE_BYTES} bytes of UTF-8 together "
+            "with `forbid`"
+        ),
+    )
+    split: bool = Field(
+        default=True, description="translate sentence by sentence; false: each text is one sentence"
+    )
+    stream: bool = Field(
+        default=False, description="server-sent events while the translation grows"
+    )
+
+
+class CandidateReply(Reply):
+    text: str
+    score: float
+    log_probability: float
+
+
+class WarningReply(Reply):
+    """The text is unlike the model's training data; its translation may be nonsense."""
+
+    code: Literal["unknown_words", "target_language", "other_language"]
+    message: str
+    message_zh: str
+
+
+InputWarningReply = Annotated[
+    WarningReply | None,
+    Field(description="why the text is unlike the model's training data; null if it is not"),
+]
+
+
+class TranslationReply(Reply):
+    text: str
+    truncated: bool = Field(description="the length limit cut the translation")
+    warning: InputWarningReply
+    n_best: list[CandidateReply]
+
+
+class TranslateReply(Reply):
+    model: str
+    translations: list[TranslationReply]
+
+
+def translation_reply(found: list[Candidate], warning: InputWarning | None) -> TranslationReply:
+    """The n best translations of one text."""
+    candidates = [
+        CandidateReply(
+            text=one.text,
+            score=round(one.score, DIGITS),
+            log_probability=round(one.log_probability, DIGITS),
+        )
+        for one in found
+    ]
+    return TranslationReply(
+        text=found[0].text,
+        truncated=not found[0].is_whole,
+        warning=warning_reply(warning),
+        n_best=candidates,
+    )
+
+
+def warning_reply(warning: InputWarning | None) -> WarningReply | None:
+    """A warning in both languages."""
+    if warning is None:
+        return None
+    return WarningReply(code=warning.code, message=warning.en, message_zh=warning.zh)
