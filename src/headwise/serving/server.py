@@ -89,7 +89,7 @@ class Server:
         return self._completions
 
     def fail(self, reason: HeadwiseError) -> None:
-        """Nothing can be served: tell whoever runs the process, who then ends it."""
+        """Nothing can be served: `on_failure` ends the process."""
         self.failure = reason
         self.on_failure()
 

@@ -150,7 +150,7 @@ def test_work_is_tokens_times_hypotheses(models: dict[str, LoadedModel]) -> None
     (one,) = prepare_texts(
         translator, ["The dog is old"], translator.settings(["kind=beam", "size=4"])
     ).parts
-    assert (one.work, one.kind) == (4 * (one.weight - 1 + MIN_STEPS), "beam")
+    assert (one.cost, one.kind) == (4 * (one.num_tokens - 1 + MIN_STEPS), "beam")
 
 
 OVERLOADS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -46,7 +46,7 @@ def test_a_process_that_hangs_is_killed_and_replaced(
         for _ in range(200):
             passing = Job(long.parts, deadline=time.monotonic() + 60)
             worker.put(passing)
-            passing.leave()
+            passing.cancel()
         pipe = process._transport.get_pipe_transport(0)
         assert pipe.get_write_buffer_size() < 300_000
         assert len(worker._jobs) == len(jobs)

@@ -196,7 +196,7 @@ def _strict(kind: type[PositionKind]) -> type[PositionKind]:
     word = kind.word()
     parents: Any = (StrictPositionSettings, kind)
     required: Any = (Literal[word], ...)
-    return create_model(f"{kind.__name__}Wish", __base__=parents, kind=required)
+    return create_model(f"{kind.__name__}Options", __base__=parents, kind=required)
 
 
 if TYPE_CHECKING:

@@ -78,7 +78,7 @@ class SideReply(Reply):
     words: list[str]
     word_of_piece: list[int]
     marks: list[bool] = Field(
-        description="which pieces are no words: beginning and end of the sentence"
+        description="which pieces are special tokens: beginning and end of the sentence"
     )
 
 

@@ -1,10 +1,10 @@
 """The files of a bundle, kept open, so that the server's model can be loaded again later.
 
-A worker process may have to be restarted hours after the server, and `train --resume` repositions
-`model/`. A file that was renamed or deleted can still be read by whoever has it open. A process
+A worker process may have to be restarted hours after the server, and `train --resume` replaces
+`model/`. A file that was renamed or deleted can still be read by a process that has it open. A process
 that finds another model in the directory copies the open files to a temporary directory and loads
 the model from there. So only a restart of the server changes the model that is served. Tested: a
-bundle repositiond, deleted, repositiond while it was being read.
+bundle replaced, deleted, replaced while it was being read.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ class BundleFiles:
         self.manifest = hash_manifest(bundle)
         self.descriptors: dict[str, int] = {}
         weakref.finalize(self, _close, self.descriptors)
-        # Elsewhere an open file cannot be repositiond, and there are no worker processes.
+        # Elsewhere an open file cannot be replaced, and there are no worker processes.
         if os.name != "posix":
             return
         for path in sorted(bundle.rglob("*"))[:MAX_FILES]:
@@ -51,7 +51,7 @@ class BundleFiles:
         """Call this after loading the model: it must be of the same bundle as the open files."""
         if hash_manifest(self.bundle) != self.manifest:
             raise DataError(
-                "was repositiond while it was being read; start the server again",
+                "was replaced while it was being read; start the server again",
                 "在读取过程中被替换；请重新启动服务器",
                 file=self.bundle,
             )

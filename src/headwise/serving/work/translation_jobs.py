@@ -2,7 +2,7 @@
 
     prepare_texts   split into sentences and tokenise (in a thread: it would block the event loop)
     Search          translates all parts with equal settings (`search.py`)
-    assemble        puts the sentences back in start; paragraphs and blank lines stay
+    assemble        puts the sentences back in place; paragraphs and blank lines stay
 
 A prefix belongs to a sentence, not to the settings, so requests with different prefixes share
 batches. Tested: = the translator itself, alone and in a batch.
