@@ -27,7 +27,7 @@ NAMED = {
     "models/__init__.py": "word_vectors: a module of this folder",
     "serving/api/language.py": "word_vectors: a kind of model in the server's list",
     "serving/api/translation_stream.py": "translation: the name of an event",
-    "serving/schemas/base.py": "word_vectors: a kind of model in the server's list",
+    "serving/schemas/models.py": "word_vectors: a kind of model in the server's list",
     "serving/work/loaded_models.py": "the models for which the server has routes",
     "settings/reading.py": "translation: what a recipe without `task:` is for",
     "tasks/bundle.py": "word_vectors: vectors that were imported have no recipe",
