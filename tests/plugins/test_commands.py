@@ -30,8 +30,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "translate --model line --text a",
         "serve line",
         "explore line --no-browser",
-        "describe line",
-        "describe regression.yaml",
         "export line there",
         "classify --model line a",
         "tag --model line a",

@@ -15,9 +15,10 @@ import pytest
 from headwise.cli.main import main
 from headwise.errors import DataError, SettingsError, TrainingStopped, UsageError
 from headwise.inspecting.bundle_summary import summarize_bundle
+from headwise.inspecting.description import describe_model
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.planner import plan_recipe
-from headwise.tasks.recipe import load_recipe, recipe_from
+from headwise.tasks.recipe import load_recipe, recipe_from, write_recipe
 from headwise.tasks.run import check_run, train
 from headwise.tasks.table import find_task, task_words
 from headwise.tasks.task import CountedTask
@@ -93,6 +94,34 @@ def test_a_run_leaves_log_recipe_bundle_and_card(name: str, tmp_path: Path) -> N
     assert summary.results["training_seconds"] >= 0
     assert summarize_bundle(run / "model")
     assert main(["doctor", str(run)]) == 0
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_model_is_described(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = make_recipe(name, tmp_path)
+    results = train(recipe, run=tmp_path / "run").results
+    found = describe_model(tmp_path / "run")
+    assert found.task == recipe.task
+    assert found.results == results
+    if "parameters" in results:
+        assert found.parameters == results["parameters"]
+    assert sum(part["parameters"] for part in found.as_dict()["parts"]) == found.parameters > 0
+    assert main(["describe", str(tmp_path / "run")]) == 0
+    assert "# Results" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_recipe_is_described_or_the_reason_is_given(name: str, tmp_path: Path) -> None:
+    recipe = make_recipe(name, tmp_path)
+    file = tmp_path / "mine.yaml"
+    file.write_text(write_recipe(recipe), encoding="utf-8")
+    if is_counted(recipe):
+        with pytest.raises(UsageError, match="its model is counted from the text"):
+            describe_model(file)
+    else:
+        assert describe_model(file).parameters > 0
 
 
 @pytest.mark.parametrize("name", EVERY)

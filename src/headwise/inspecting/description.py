@@ -1,21 +1,182 @@
-"""`describe`: the shape and cost of a model, from a bundle or from a recipe that was never trained."""
+"""`headwise describe`: the parts and costs of a model of any task, from a bundle, or from a recipe
+that was never trained.
 
-from collections.abc import Sequence
+A bundle is described with its scores. A recipe is described as it would be built, with its largest
+vocabulary; a recipe whose model is counted says nothing of its size, because only the text does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 
 from headwise.errors import UsageError
-from headwise.models.choices import build_model
-from headwise.models.describe import ModelDescription, describe
-from headwise.storage import MANIFEST
-from headwise.tasks.recipe import load_translation_recipe
+from headwise.inspecting.part_costs import PartCost, count_parts
+from headwise.language import say
+from headwise.models.describe import BYTES_BF16, BYTES_FP32, Table, describe, format_size
+from headwise.models.translation_model import TranslationModel
+from headwise.settings import check_settings, read_settings_file
+from headwise.storage import MANIFEST, read_json
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.bundle import RECIPE, RESULTS, open_bundle, task_of_bundle
+from headwise.tasks.bundle_directory import find_bundle
+from headwise.tasks.planned_step import PlannedStep
+from headwise.tasks.recipe import load_recipe
+from headwise.tasks.result_rows import result_rows
+from headwise.tasks.table import find_entry, find_task
+from headwise.tasks.task import CountedPart, CountedTask
 from headwise.tasks.translation.bundle import load_translator_bundle
+
+
+class Body(Protocol):
+    """The parts and costs of a model."""
+
+    @property
+    def parameters(self) -> int: ...
+
+    def tables(self) -> list[Table]: ...
+
+    def as_dict(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `headwise describe` shows."""
+
+    task: str
+    data: Mapping[str, Any]
+    """The recipe's `data` section."""
+    body: Body
+    results: Mapping[str, Any] | None
+    """Of a trained model: sizes of its data and its scores."""
+
+    @property
+    def parameters(self) -> int:
+        return self.body.parameters
+
+    def tables(self) -> list[Table]:
+        model: list[tuple[str, ...]] = [(say("task", "任务"), self.task), *_data_rows(self.data)]
+        tables = [
+            (say("Model", "模型"), (say("what", "项目"), say("value", "值")), model),
+            *self.body.tables(),
+        ]
+        if self.results:
+            headings = (say("result", "结果"), say("value", "值"), say("details", "说明"))
+            tables.append((say("Results", "结果"), headings, list(result_rows(self.results))))
+        return tables
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        results = {} if self.results is None else {"results": dict(self.results)}
+        return {"task": self.task, **self.body.as_dict(), **results}
+
+
+@dataclass(frozen=True)
+class LayerDescription:
+    """A trained model of any task: its parts, named as its weights are."""
+
+    length: int
+    parts: tuple[PartCost, ...]
+
+    @property
+    def parameters(self) -> int:
+        return sum(part.parameters for part in self.parts)
+
+    @property
+    def forward_flops(self) -> int:
+        return sum(part.flops for part in self.parts)
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes; activations are not counted."""
+        return {
+            "weights_fp32": BYTES_FP32 * self.parameters,
+            "weights_bf16": BYTES_BF16 * self.parameters,
+            "training": 4 * BYTES_FP32 * self.parameters,
+        }
+
+    def tables(self) -> list[Table]:
+        headings = (
+            say("part", "部分"),
+            say("parameters", "参数"),
+            say("FLOPs / token", "每词元 FLOPs"),
+        )
+        all_parts = PartCost(say("all", "合计"), self.parameters, self.forward_flops)
+        parts = [
+            (part.name, f"{part.parameters:,}", f"{round(part.flops / self.length):,}")
+            for part in (*self.parts, all_parts)
+        ]
+        memory = [
+            (say(*name), format_size(size))
+            for name, size in zip(
+                (
+                    ("weights, fp32", "权重，fp32"),
+                    ("weights, bf16", "权重，bf16"),
+                    ("training (weights, gradients, Adam)", "训练（权重、梯度、Adam）"),
+                ),
+                self.memory.values(),
+                strict=True,
+            )
+        ]
+        work = [
+            (say("forward", "前向"), f"{self.forward_flops:,}"),
+            (say("training step", "训练一步"), f"{3 * self.forward_flops:,}"),
+        ]
+        title = say(f"One sentence ({self.length} tokens)", f"一个句子（{self.length} 个词元）")
+        return [
+            (say("Parts", "组成"), headings, list(parts)),
+            (say("Memory", "内存"), (say("what", "项目"), say("size", "大小")), list(memory)),
+            (title, (say("pass", "过程"), "FLOPs"), list(work)),
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "length": self.length,
+            "parts": [
+                asdict(part) | {"flops_per_token": round(part.flops / self.length)}
+                for part in self.parts
+            ],
+            "memory": self.memory,
+            "parameters": self.parameters,
+            "forward_flops": self.forward_flops,
+            "training_flops": 3 * self.forward_flops,
+        }
+
+
+@dataclass(frozen=True)
+class TableDescription:
+    """A model that was counted: its tables."""
+
+    parts: tuple[CountedPart, ...]
+
+    @property
+    def parameters(self) -> int:
+        return sum(part.parameters for part in self.parts)
+
+    def tables(self) -> list[Table]:
+        headings = (say("part", "部分"), say("parameters", "参数"), say("size", "大小"))
+        rows = [
+            (say(*part.name), f"{part.parameters:,}", format_size(part.nbytes))
+            for part in self.parts
+        ]
+        total = sum(part.nbytes for part in self.parts)
+        rows.append((say("all", "合计"), f"{self.parameters:,}", format_size(total)))
+        return [(say("Parts", "组成"), headings, list(rows))]
+
+    def as_dict(self) -> dict[str, Any]:
+        parts = [
+            {"name": part.name[0], "parameters": part.parameters, "bytes": part.nbytes}
+            for part in self.parts
+        ]
+        size = sum(part.nbytes for part in self.parts)
+        return {"parts": parts, "memory": {"weights": size}, "parameters": self.parameters}
 
 
 def describe_model(
     name: Path | str, overrides: Sequence[str] = (), *, length: int = 25
-) -> ModelDescription:
+) -> Description:
     """A bundle or run directory is described as it is; a recipe as it would be built, with its
     largest vocabulary.
     """
@@ -27,12 +188,78 @@ def describe_model(
                 "recipe instead",
                 f"{path} 是训练好的模型，不能修改（{overrides[0]}）；请改为给出配方",
             )
-        return describe(
-            load_translator_bundle(path).model, source_length=length, target_length=length
+        return _describe_bundle(find_bundle(path), length)
+    recipe = load_recipe(name, overrides)
+    task = find_task(recipe)
+    if isinstance(task, CountedTask):
+        raise UsageError(
+            f"{name}: its model is counted from the text, which alone says how large it becomes; "
+            f"`headwise plan {name}` predicts it from a part of the text, and `headwise describe "
+            "RUN` describes the trained one",
+            f"{name}：该模型由文本计数得到，大小只取决于文本；`headwise plan {name}` "
+            "用一部分文本预测，`headwise describe 运行目录` 描述训练好的模型",
         )
-    recipe = load_translation_recipe(name, overrides)
+    body = _describe_step(task.planned_step(recipe), length)
+    return Description(recipe.task, recipe.model_dump(mode="json")["data"], body, None)
+
+
+def _describe_bundle(path: Path, length: int) -> Description:
+    word = task_of_bundle(path)
+    if word == "translation":
+        opened = load_translator_bundle(path)
+        body: Body = describe(opened.model, source_length=length, target_length=length)
+        data = opened.recipe.model_dump(mode="json")["data"]
+        return Description(word, data, body, opened.results)
+    recipe = _read_recipe(path, word)
+    entry = find_entry(word)
+    assert entry is not None
+    task = entry.implementation if recipe is None else find_task(recipe)
+    if isinstance(task, CountedTask):
+        body = TableDescription(task.describe_parts(path))
+    else:
+        assert recipe is not None, "only imported vectors have none"
+        open_bundle(path, type(recipe))  # checks every file
+        body = _describe_step(task.planned_step(recipe, path), length)
+    data = {} if recipe is None else recipe.model_dump(mode="json")["data"]
+    return Description(word, data, body, read_json(path / RESULTS))
+
+
+def _read_recipe(path: Path, word: str) -> AnyRecipe | None:
+    """The recipe of a bundle; None for vectors that were imported."""
+    entry, file = find_entry(word), path / RECIPE
+    if entry is None:
+        return load_recipe(file)  # refuses it and says which tasks there are
+    return (
+        check_settings(entry.recipe_type, read_settings_file(file), file=file)
+        if (file.is_file())
+        else None
+    )
+
+
+def _describe_step(step: PlannedStep, length: int) -> Body:
     with torch.device("meta"):
-        model = build_model(
-            recipe.model, source_size=recipe.text.size, target_size=recipe.text.size, generator=None
-        )
-    return describe(model, source_length=length, target_length=length)
+        module = step.build(1)
+    if isinstance(module, TranslationModel):
+        return describe(module, source_length=length, target_length=length)
+    return LayerDescription(length, count_parts(step, length=length))
+
+
+def _data_rows(data: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Languages and training corpora, as the recipe names them."""
+    rows: list[tuple[str, ...]] = []
+    if "source" in data and "target" in data:
+        rows.append((say("languages", "语言"), f"{data['source']} → {data['target']}"))
+    elif data.get("language"):
+        rows.append((say("language", "语言"), str(data["language"])))
+    given = data.get("train")
+    corpora = given if isinstance(given, list) else [] if given is None else [given]
+    if corpora:
+        names = dict.fromkeys(map(_name_corpus, corpora))
+        rows.append((say("training data", "训练数据"), ", ".join(names)))
+    return rows
+
+
+def _name_corpus(corpus: Any) -> str:
+    if not isinstance(corpus, Mapping):
+        return str(corpus)
+    return str(corpus.get("path") or corpus.get("name") or corpus.get("kind"))

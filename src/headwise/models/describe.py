@@ -148,7 +148,7 @@ class ModelDescription:
             (
                 say("Memory", "内存"),
                 (say("what", "项目"), say("size", "大小")),
-                [(name, _size(count)) for name, count in sizes],
+                [(name, format_size(count)) for name, count in sizes],
             ),
             (
                 say(f"One pair of sentences ({lengths} tokens)", f"一对句子（{lengths} 个词元）"),
@@ -331,7 +331,7 @@ def _products(modules: Iterable[nn.Module]) -> int:
     return sum(2 * part.weight.numel() for part in linear)
 
 
-def _size(num_bytes: int) -> str:
+def format_size(num_bytes: int) -> str:
     """968,392,704 bytes as 923.5 MiB."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if num_bytes >= size:

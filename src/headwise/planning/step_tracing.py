@@ -5,8 +5,8 @@ takes a second and no memory. The trace sees what the code does, for any mechani
 there are no formulas to keep in step with the code.
 
     live bytes      a storage counts from its first use until autograd releases it
-    operations      2·m·k·n flops of a product, 4·q·k·d of attention (backward 2.5 times),
-                    bytes read and written by the others
+    operations      2·m·k·n flops of a product, 2·outputs·width·channels of a convolution,
+                    4·q·k·d of attention (backward 2.5 times), bytes read and written by the others
 
 A compiler fuses the operations between two products, so that only what crosses a product is written
 to memory. With regions numbered by the products and attentions so far, compiled code writes a
@@ -32,6 +32,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 Kind = Literal["product", "attention", "other"]
 PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 """The index of the first factor among the arguments."""
+CONVOLUTIONS = ("convolution", "convolution_backward")
 BACKWARD_OF_ATTENTION = 2.5
 """Products of the backward pass for each of the forward pass: five to two."""
 _FREE = (
@@ -251,15 +252,19 @@ def _is_written(memory: _Memory) -> bool:
 
 def kind_of(function: Any) -> Kind:
     name = str(function).split(".")[1]
-    return (
-        "product" if name in PRODUCTS else "attention" if "scaled_dot_product" in name else "other"
-    )
+    if name in PRODUCTS or name in CONVOLUTIONS:
+        return "product"
+    return "attention" if "scaled_dot_product" in name else "other"
 
 
 def count_flops(function: Any, args: Sequence[Any], outputs: Sequence[Tensor]) -> tuple[Kind, int]:
     """Of products and attention; other operations move bytes."""
     kind = kind_of(function)
     name = str(function).split(".")[1]
+    if name == "convolution":
+        return kind, 2 * prod(outputs[0].shape) * prod(args[1].shape[1:])
+    if name == "convolution_backward":  # one product each for the input and for the filters
+        return kind, 2 * sum(args[-1][:2]) * prod(args[0].shape) * prod(args[2].shape[1:])
     if kind == "product":
         first, second = args[PRODUCTS[name]], args[PRODUCTS[name] + 1]
         return kind, 2 * prod(first.shape) * int(second.shape[-1])

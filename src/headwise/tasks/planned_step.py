@@ -56,8 +56,8 @@ class PlannedStep:
     """The module, its weights not filled, for batches of so many rows."""
     trainable: Callable[[nn.Module, int], Trainable]
     """The loss of the module, with so many tokens in a chunk."""
-    batch: Callable[[int], Any]
-    """A batch of so many rows: shapes and types count, the numbers do not."""
+    batch: Callable[[int, int], Any]
+    """A batch of so many rows of so many tokens: shapes and types count, the numbers do not."""
     row: int
     """Tokens of a row, of the target where there are two sides."""
     source_row: int | None = None
@@ -87,7 +87,7 @@ class PlannedStep:
             module = self.build(rows).train()
             make_contentless(module, cuda=cuda)
             trainable = self.trainable(module, self.chunk_size(rows, cuda=cuda))
-            batch = self.batch(rows)
+            batch = self.batch(rows, self.row)
 
             def loss() -> Tensor:
                 with autocast(torch.device("cpu"), torch.bfloat16 if bf16 else torch.float32):

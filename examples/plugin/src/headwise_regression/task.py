@@ -81,7 +81,7 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
             recipe.training,
             build=lambda rows: build_network(num_inputs, recipe.model.hidden, None),
             trainable=make_loss,
-            batch=lambda rows: PointBatch(torch.ones(rows, num_inputs), torch.ones(rows)),
+            batch=lambda rows, length: PointBatch(torch.ones(rows, num_inputs), torch.ones(rows)),
             row=1,
         )
 

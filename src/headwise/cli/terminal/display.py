@@ -23,8 +23,8 @@ from headwise.tasks.result_rows import result_rows
 from headwise.tasks.table import find_entry
 
 if TYPE_CHECKING:
+    from headwise.inspecting.description import Description
     from headwise.inspecting.findings import Finding
-    from headwise.models.describe import ModelDescription
     from headwise.planning.counting_plan import CountingPlan
     from headwise.planning.plan import Plan
     from headwise.tasks.run_start import RunSummary
@@ -176,7 +176,7 @@ def _validated(name: str, value: float) -> str:
     return f"{say('valid', '验证')} {names.get(name, name)} {value:.{digits}f}"
 
 
-def print_description(description: "ModelDescription") -> None:
+def print_description(description: "Description") -> None:
     for title, headings, rows in description.tables():
         print_table(headings, rows, title=title)
 

@@ -64,9 +64,11 @@ def plan_step(recipe: LabelRecipe, *, size: int, num_classes: int) -> PlannedSte
         assert isinstance(module, LabelModel)
         return LabelLoss(module, recipe.training.objective.label_smoothing)
 
-    def batch(rows: int) -> RowBatch:
-        ones = torch.ones(rows, row, dtype=torch.int64)
-        letters = torch.ones(rows, row, num_features, dtype=torch.int64) if num_features else None
+    def batch(rows: int, length: int) -> RowBatch:
+        ones = torch.ones(rows, length, dtype=torch.int64)
+        letters = (
+            torch.ones(rows, length, num_features, dtype=torch.int64) if num_features else None
+        )
         return RowBatch(ones, ones, ones, ones, letters)
 
     return PlannedStep(

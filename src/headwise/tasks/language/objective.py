@@ -130,8 +130,8 @@ def plan_step(recipe: LanguageRecipe, sizes: Vocabularies) -> PlannedStep:
         assert isinstance(network, LanguageNetwork)
         return _loss_of(recipe, module, network, chunk_size)
 
-    def batch(rows: int) -> PackedBatch | TextBatch:
-        ones = torch.ones(rows, row, dtype=torch.int64)
+    def batch(rows: int, length: int) -> PackedBatch | TextBatch:
+        ones = torch.ones(rows, length, dtype=torch.int64)
         if is_packed:
             return PackedBatch(ones, ones, ones, ones, ones, ones, ones)
         return TextBatch(ones, ones, torch.zeros(rows, dtype=torch.bool))

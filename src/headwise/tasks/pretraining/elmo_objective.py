@@ -132,10 +132,10 @@ def plan_step(recipe: ElmoRecipe, sizes: Vocabularies) -> PlannedStep:
         assert isinstance(module, BidirectionalLanguageModel)
         return FullLinesLoss(module, recipe.training.objective.label_smoothing, chunk_size)
 
-    def batch(rows: int) -> FullLines:
-        num_words = max(1, round(DIFFERENT * rows * row))
+    def batch(rows: int, length: int) -> FullLines:
+        num_words = max(1, round(DIFFERENT * rows * length))
         letters = torch.ones(num_words, NUM_LETTERS, dtype=torch.int64)
-        return FullLines(letters, torch.ones(rows, row + 1, dtype=torch.int64))
+        return FullLines(letters, torch.ones(rows, length + 1, dtype=torch.int64))
 
     training = train_word_by_word(recipe.training)
     return PlannedStep(training, build, trainable, batch, row=row, num_logits=sizes.target)

@@ -102,9 +102,9 @@ def plan_step(recipe: MaskedRecipe, sizes: Vocabularies) -> PlannedStep:
         assert isinstance(module, MaskedLanguageModel)
         return MaskedLoss(module, recipe.training.objective.label_smoothing, chunk_size)
 
-    def batch(rows: int) -> MaskedBatch:
-        ones = torch.ones(rows, row, dtype=torch.int64)
-        places = torch.ones(count_places(recipe.masking, rows, row), dtype=torch.int64)
+    def batch(rows: int, length: int) -> MaskedBatch:
+        ones = torch.ones(rows, length, dtype=torch.int64)
+        places = torch.ones(count_places(recipe.masking, rows, length), dtype=torch.int64)
         return MaskedBatch(RowBatch(ones, ones, ones, ones), places, places)
 
     return PlannedStep(

@@ -105,8 +105,8 @@ def plan_step(recipe: TranslationRecipe, sizes: Vocabularies) -> PlannedStep:
         assert isinstance(module, TranslationModel)
         return TranslationLoss(module, smoothing, chunk_size)
 
-    def batch(rows: int) -> PackedBatch:
-        source, target = (torch.ones(rows, row, dtype=torch.int64) for _ in range(2))
+    def batch(rows: int, length: int) -> PackedBatch:
+        source, target = (torch.ones(rows, length, dtype=torch.int64) for _ in range(2))
         return PackedBatch(source, source, source, target, target, target, target)
 
     return PlannedStep(

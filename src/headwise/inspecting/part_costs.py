@@ -1,0 +1,128 @@
+"""Parameters and operations of a model of any task, part by part.
+
+A part is named as its weights are, with `*` for the number of a layer: `blocks.*.self_attention`.
+One sentence goes through the model and its loss on tensors without content
+(planning/step_tracing.py), and each product is added to the part that computes it. What no part
+computes belongs to the output: the loss multiplies by the output's weights itself.
+
+    parameters      shared weights are counted once, in the first part that has them
+    operations      of the forward pass; a training step costs three times as much
+
+Tested against: all parameters of the model, and torch's FlopCounterMode.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from headwise.models.recurrent.language_model import Carrying
+from headwise.planning.step_tracing import count_flops
+from headwise.tasks.contentless_modules import make_contentless
+from headwise.tasks.planned_step import PlannedStep
+
+OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class PartCost:
+    """One part of a model; operations are those of a forward pass over one sentence."""
+
+    name: str
+    parameters: int
+    flops: int
+
+
+def count_parts(step: PlannedStep, *, length: int) -> tuple[PartCost, ...]:
+    """The parts of a model in their order, for a sentence of so many tokens."""
+    with torch.device("meta"):
+        module = _network_of(step.build(1))
+    parameters: Counter[str] = Counter()
+    for name, weight in module.named_parameters():
+        parameters[name_part(name.rpartition(".")[0] or name)] += weight.numel()
+    flops = _count_flops(step, tuple(parameters), length)
+    names = [*parameters, *(name for name in flops if name not in parameters)]
+    return tuple(PartCost(name, parameters[name], flops[name]) for name in names)
+
+
+def _network_of(module: nn.Module) -> nn.Module:
+    """The model whose weights a bundle holds, without the states that a training carries along."""
+    return module.model if isinstance(module, Carrying) else module
+
+
+def name_part(path: str) -> str:
+    """The part that a module belongs to: layers are not told apart, and a layer's parts are whole.
+
+    `encoder.3.self_attention.query` belongs to `encoder.*.self_attention`.
+    """
+    words = ["*" if word.isdigit() else word for word in path.split(".")]
+    last = words.index("*") + 2 if "*" in words else len(words)
+    return ".".join(words[:last])
+
+
+def _count_flops(step: PlannedStep, names: tuple[str, ...], length: int) -> Counter[str]:
+    with FakeTensorMode(), torch.device("cpu"), torch.no_grad():
+        module = step.build(1).eval()
+        make_contentless(module)
+        trainable = step.trainable(module, step.chunk_size(1, cuda=False))
+        batch = step.batch(1, length)
+        with (
+            _naming_calls(_network_of(module), names) as open_parts,
+            _Counter(open_parts) as counter,
+        ):
+            trainable.loss(batch)
+    return counter.flops
+
+
+@contextmanager
+def _naming_calls(module: nn.Module, names: tuple[str, ...]) -> Iterator[list[str]]:
+    """Inside, the list holds the parts whose modules are being called, the innermost last."""
+    open_parts = [OUTPUT]
+
+    def enter(name: str) -> Any:
+        return lambda *_: open_parts.append(name)
+
+    def leave(*_: Any) -> None:
+        open_parts.pop()
+
+    with ExitStack() as stack:
+        for path, part in module.named_modules():
+            name = _find_part(name_part(path), names) if path else None
+            if name is not None:
+                for handle in (
+                    part.register_forward_pre_hook(enter(name)),
+                    part.register_forward_hook(leave),
+                ):
+                    stack.callback(handle.remove)
+        yield open_parts
+
+
+def _find_part(name: str, names: tuple[str, ...]) -> str | None:
+    """The part of this name, or the only one inside of it."""
+    if name in names:
+        return name
+    inside = [one for one in names if one.startswith(f"{name}.")]
+    return inside[0] if len(inside) == 1 else None
+
+
+class _Counter(TorchDispatchMode):
+    def __init__(self, open_parts: list[str]) -> None:
+        super().__init__()
+        self.open_parts = open_parts
+        self.flops: Counter[str] = Counter()
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = function(*args, **(kwargs or {}))
+        outputs = [result] if isinstance(result, Tensor) else []
+        _, flops = count_flops(function, args, outputs)
+        if flops:
+            self.flops[self.open_parts[-1]] += flops
+        return result
