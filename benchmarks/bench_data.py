@@ -70,9 +70,8 @@ def make_text(prefix: Path, count: int) -> None:
         lengths[REPEATED::REPEATED] = lengths[0]
         ends = np.cumsum(lengths)
         drawn = np.searchsorted(reach, generator.random(ends[-1]) * reach[-1])
-        for place in range(
-            REPEATED, len(lengths), REPEATED
-        ):  # every hundredth pair repeats the block's first
+        # Every hundredth pair repeats the block's first.
+        for place in range(REPEATED, len(lengths), REPEATED):
             drawn[ends[place] - lengths[place] : ends[place]] = drawn[: lengths[0]]
         for code, side in sides.items():
             chosen = side[drawn]

@@ -88,9 +88,8 @@ def accuracy(
     right = 0
     with torch.no_grad():
         for start in range(0, len(data), batch):
-            numbers = np.arange(start, start + batch) % len(
-                data
-            )  # the last batch is filled up: shapes stay
+            # The last batch is filled up: shapes stay.
+            numbers = np.arange(start, start + batch) % len(data)
             rows = torch.from_numpy(data.rows(numbers, LENGTH)).long().to(device)
             with autocast(device, dtype):
                 said = model(rows).argmax(-1).cpu().numpy()

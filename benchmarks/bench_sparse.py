@@ -75,11 +75,12 @@ def check(bench: Bench, forms: list[Form]) -> None:
             ]
             rows.append((f"{kind} {form}", *(f"{value:.1e}" for value in differences)))
             bench.record[f"difference {kind} {form}"] = differences
+            # TF32 products round to three digits.
             assert max(differences) < 0.02, (
                 kind,
                 form,
                 differences,
-            )  # TF32 products round to three digits
+            )
     print_table(rows)
 
 

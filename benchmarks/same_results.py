@@ -197,9 +197,8 @@ def _record_case(case: Case, scratch: Path) -> dict[str, str]:
     if trained.returncode and any(
         key in trained.stderr for key in ("training.steps", "training.validate_every")
     ):
-        trained = _headwise(
-            "train", case.recipe, "--run", str(run)
-        )  # models that count have no updates
+        # Models that count have no updates.
+        trained = _headwise("train", case.recipe, "--run", str(run))
     if trained.returncode:
         return {"refused": trained.stderr.strip().splitlines()[-1]}
     digests = digests_of_bundle(run / "model")

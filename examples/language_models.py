@@ -29,13 +29,11 @@ for settings in (
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for step in range(60):
-        batch = pad_lines(
-            tokenizer.encode_batch(text[step * 16 : step * 16 + 16]), first=1
-        )  # 1 begins a sentence
+        # 1 begins a sentence.
+        batch = pad_lines(tokenizer.encode_batch(text[step * 16 : step * 16 + 16]), first=1)
         read = model(batch.tokens)
-        hidden = (
-            read[0] if isinstance(read, tuple) else read
-        )  # an LSTM also gives the state it ends with
+        # An LSTM also gives the state it ends with.
+        hidden = read[0] if isinstance(read, tuple) else read
         loss = torch.nn.functional.cross_entropy(
             model.output(hidden).mT, batch.targets, ignore_index=0
         )

@@ -19,9 +19,8 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 for step in range(201):
     source = torch.randint(3, 12, (64, 5), generator=generator)
     target = source.flip(1)
-    begun = torch.cat(
-        [torch.ones(64, 1, dtype=torch.long), target[:, :-1]], dim=1
-    )  # 1 begins a sentence
+    # 1 begins a sentence.
+    begun = torch.cat([torch.ones(64, 1, dtype=torch.long), target[:, :-1]], dim=1)
     ones, places = torch.ones_like(source), torch.arange(5).expand(64, 5)
     where = {
         "source_segment": ones,

@@ -13,9 +13,8 @@ class Backwards:
         return [(list(source), 0) for source in sources for _ in range(width)]
 
     def step(self, state, tokens):
-        wanted = [
-            source[-1 - step] if step < len(source) else 2 for source, step in state
-        ]  # 2 ends the sentence
+        # 2 ends the sentence.
+        wanted = [source[-1 - step] if step < len(source) else 2 for source, step in state]
         scores = torch.nn.functional.one_hot(torch.tensor(wanted), 128) * 5.0
         return scores.log_softmax(-1), [(source, step + 1) for source, step in state]
 

@@ -1,7 +1,7 @@
-"""The demo: a newcomer's first three minutes. A small Transformer learns the pocket corpus, is
-measured, used and looked into.
+"""The demo: a small Transformer is trained on the pocket corpus, evaluated, used and inspected, in
+about three minutes.
 
-Nothing is downloaded. A finished demo is used again, an interrupted one goes on where it stopped;
+Nothing is downloaded. A finished demo is reused, an interrupted one continues where it stopped;
 `fresh` starts over.
 """
 
@@ -50,9 +50,9 @@ SHOWN_TEST_SENTENCES = (3, 387, 8, 11, 58, 21)
 """Among them she and him in one sentence (387) and them (58): it is not the only pronoun."""
 SHOWN_UNSEEN_SENTENCES = (1, 2, 4, 7)
 THE_PRONOUN = {"en": "it", "zh": "它"}
+"""Of the two sentences of the notes, in the languages in which it is the same in both."""
 ANTECEDENTS = {"en": ("animal", "street"), "zh": ("动物", "马路")}
-"""What the pronoun means in the one and in the other of the notes' sentences."""
-"""Of the notes' two sentences, in the languages that write it alike in both."""
+"""What the pronoun refers to in the first and in the second of these sentences."""
 RUN_DIRECTORIES = ("data", "checkpoints", "best", "snapshots", "model", "pictures")
 RUN_FILES = ("recipe.yaml", "log.jsonl", "LATEST", ".lock")
 
@@ -137,9 +137,8 @@ def run_demo(pair: str, *, run: Path | str, fresh: bool, quick: bool, events: Ev
 
 
 def _introduce(recipe: TranslationRecipe, directory: Path) -> str:
-    """What will happen, how long it takes and what there is in the end: the first thing a newcomer
-    reads.
-    """
+    """What will happen, how long it takes and what the result is: the first lines that a new user
+    reads."""
     source, target = (say(*LANGUAGES[name]) for name in (recipe.data.source, recipe.data.target))
     pairs = sum(
         corpus.count or 0 for corpus in recipe.data.train if isinstance(corpus, PocketCorpus)
@@ -178,9 +177,7 @@ def _take_up(directory: Path, pair: str) -> Translator:
 
 
 def _require_demo(directory: Path) -> None:
-    """Only a demo may be thrown away: never somebody's own training or files, nor a run that is
-    going on.
-    """
+    """Refuse to remove anything but a demo: another training, other files, or a run in progress."""
     data = read_settings_file(directory / "recipe.yaml").get("data", {})
     is_demo = [corpus.get("kind") for corpus in data.get("train", [])] == ["pocket"]
     other_files = {child.name for child in directory.iterdir()} - {*RUN_DIRECTORIES, *RUN_FILES}
@@ -193,7 +190,7 @@ def _require_demo(directory: Path) -> None:
 
 
 def _remove_run(directory: Path) -> None:
-    """Take away an old demo; only what a run is known to write is removed."""
+    """Remove an old demo; only files and directories that a run writes are removed."""
     for name in RUN_DIRECTORIES:
         shutil.rmtree(directory / name, ignore_errors=True)
     for name in RUN_FILES:
@@ -231,7 +228,7 @@ def _show(translator: Translator, directory: Path, events: Events) -> DemoResult
 
 
 def show_translations(translator: Translator) -> tuple[ShownTranslation, ...]:
-    """A dozen sentences: the notes' two, some of the test set, some new combinations."""
+    """A dozen sentences: the two of the notes, some of the test set, some new combinations."""
     chosen = [
         *NOTES_EXAMPLES,
         *(sentence("test", number) for number in SHOWN_TEST_SENTENCES),
@@ -265,9 +262,8 @@ def draw_pictures(translator: Translator, directory: Path) -> tuple[Path, ...]:
 
 
 def draw_pronoun(traces: Sequence[Trace], path: Path, *, source: str) -> bool:
-    """Where the pronoun of the notes' two sentences looks; nothing is drawn where a longer piece
-    hides it (因为它太).
-    """
+    """The attention of the pronoun in the two sentences of the notes; nothing is drawn if a longer
+    piece contains the pronoun (因为它太)."""
     word = THE_PRONOUN.get(source)
     if word is None or any(word not in group_pieces(trace.source_pieces).text for trace in traces):
         return False

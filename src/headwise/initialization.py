@@ -10,7 +10,7 @@ Rules are functions of a tensor and a generator:
 
 `initialize` goes through `module.named_parameters()`, so the order of the draws is the order in
 which the parts were registered, and a parameter that several parts share is drawn once. A parameter
-that no part declares is an error of ours and stops at once.
+that no part declares is a bug and raises an error.
 
 Tested against: a table of all parameters with their rules, read by name
 (tests/test_initialization.py), and the variances that the formulas promise.
@@ -130,11 +130,11 @@ def copy_of(original: Tensor, rule: Rule) -> Rule:
 
 
 class Unfilled(TorchFunctionMode):
-    """While open, new layers leave their weights as the memory was, because others will be put
-    there.
+    """Inside the block, torch's layers do not initialise their weights, because others will be
+    loaded.
 
-    torch's layers fill themselves with random numbers: half a second for 60 million, and on the
-    meta device, where there is nothing to fill, three seconds of imports.
+    Drawing random numbers for them takes half a second for 60 million, and on the meta device,
+    where there is nothing to fill, three seconds of imports.
     """
 
     def __torch_function__(

@@ -93,9 +93,8 @@ def write_tensors(path: Path, tensors: Weights) -> None:
         # safetensors hides the system's error in a text; a full disk must be known as one.
         number = errno.ENOSPC if "os error 28" in str(error) else errno.EIO
         raise OSError(number, os.strerror(number), str(path)) from error
-    path.chmod(
-        permissions
-    )  # safetensors lets nobody but the owner read; a model may be shared like any other file
+    # safetensors makes files that only the owner can read; a model may be shared.
+    path.chmod(permissions)
 
 
 def read_tensors(path: Path, *, lowest: float = -sys.float_info.max) -> dict[str, Tensor]:

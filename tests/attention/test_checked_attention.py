@@ -225,9 +225,8 @@ def test_good_biases_are_let_through() -> None:
 def test_masks_of_another_kind_are_refused(
     mask: Mask, name: str, table: torch.Tensor, message: str
 ) -> None:
-    object.__setattr__(
-        mask.parts[0], name, table
-    )  # where types are checked as they are given, it cannot be made
+    # Where types are checked as they are given, it cannot be made.
+    object.__setattr__(mask.parts[0], name, table)
     with pytest.raises(MaskError, match=message):
         attend(*draw(7, 7, 7), mask=mask)
 

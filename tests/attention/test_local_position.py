@@ -71,9 +71,8 @@ def test_local_p_is_the_formula_and_is_not_renormalised() -> None:
                 )
                 expected = [0.0] * KEYS
                 for key, share in zip(near, soft, strict=True):
-                    expected[key] = share * math.exp(
-                        -((key - centre) ** 2) / (2 * 1.0**2)
-                    )  # σ = D/2 = 1
+                    # Σ = D/2 = 1.
+                    expected[key] = share * math.exp(-((key - centre) ** 2) / (2 * 1.0**2))
                 torch.testing.assert_close(
                     weights[batch, head, query], torch.tensor(expected).double()
                 )

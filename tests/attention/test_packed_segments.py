@@ -54,10 +54,11 @@ def test_the_sentence_of_a_padded_row_goes_from_its_first_real_token_to_its_last
 
 def test_a_sentence_in_two_pieces_is_refused() -> None:
     whole = torch.tensor([[1, 1, 1, 2, 0, 0]])
+    # Padding anywhere and any order of numbers are fine.
     for numbers in (
         [[1, 0, 2, 2, 0, 3]],
         [[3, 3, 1, 0, 0, 2]],
-    ):  # padding anywhere and any order of numbers are fine
+    ):
         find_sentences(
             segments(torch.tensor(numbers), torch.tensor(numbers)),
             6,
@@ -126,10 +127,11 @@ def test_joined_segments_of_large_numbers_do_not_leak(kernel: Kernel) -> None:
     )
     changed_q, changed_v = q.clone(), v.clone()
     changed_q[:, :, 4:], changed_v[:, :, 4:] = 3.0, 100.0
+    # Places of their own for queries and keys where the tables are not the same ones.
     for cross in (
         False,
         True,
-    ):  # places of their own for queries and keys where the tables are not the same ones
+    ):
         mask = segments(one, one.clone() if cross else one) & segments(
             other, other.clone() if cross else other
         )

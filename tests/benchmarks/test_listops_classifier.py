@@ -83,7 +83,6 @@ def test_filling_changes_nothing_under_any_kernel_and_norm(
         )
         for _ in range(2)
     )
-    torch.testing.assert_close(
-        first(tokens), second(padded), atol=1e-4, rtol=1e-4
-    )  # and statistics are counted
+    # And statistics are counted.
+    torch.testing.assert_close(first(tokens), second(padded), atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(first.eval()(tokens), second.eval()(padded), atol=1e-4, rtol=1e-4)

@@ -129,9 +129,8 @@ def test_a_slider_asks_when_it_rests_and_too_many_questions_are_explained(visit:
     expect(page.locator(".answer")).to_contain_text("Query 54.00")
     assert len(asked) == 2  # the first movement and the last
     assert "query=" not in page.url
-    slider.evaluate(
-        move, [[55, 56, 57, 58, 59], ["input", "change"]]
-    )  # as by a key that is held down
+    # As by a key that is held down.
+    slider.evaluate(move, [[55, 56, 57, 58, 59], ["input", "change"]])
     expect(page.locator(".answer")).to_contain_text("Query 59.00")
     assert len(asked) <= 4
     assert "query=59" in page.url

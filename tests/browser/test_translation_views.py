@@ -95,9 +95,8 @@ def test_words_and_heads_are_put_together_as_in_python(visit: Visit, address: st
     reply = trace(address, text=sentence, maps={"kinds": ["cross"], "bits": 16})
     rows, columns = (group_pieces(tuple(reply[side]["pieces"])) for side in ("target", "source"))
     merged = merge_weights(unpack(reply["maps"][0]), rows, columns)[:, :-1]
-    kept = merged[:, :, :-1] / merged[:, :, :-1].sum(
-        axis=-1, keepdims=True
-    )  # without </s>, scaled to one
+    # Without </s>, scaled to one.
+    kept = merged[:, :, :-1] / merged[:, :, :-1].sum(axis=-1, keepdims=True)
     assert table[0][1:] == list(columns.text[:-1])
     shown = np.array([[float(cell) for cell in line[1:]] for line in table[1:]])
     np.testing.assert_allclose(shown, kept.mean(axis=0), atol=6e-5)

@@ -155,9 +155,8 @@ def test_what_another_process_trains_is_waited_for(
             release_lock(locks[runs[1].label])
         elif beaten and beaten[0].poll() is not None:
             ended.append(len(rounds))
-            if (
-                len(ended) > 2
-            ):  # it was seen to end while the lock was held, however slow the machine is
+            # It was seen to end while the lock was held, however slow the machine is.
+            if len(ended) > 2:
                 release_lock(locks.pop("late", None))
         time_sleep(0.05)
 

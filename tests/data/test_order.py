@@ -60,8 +60,9 @@ def test_weights_say_how_often_a_pair_is_seen() -> None:
     for number in range(4):
         counts += np.bincount(epoch(order, number), minlength=365)
     assert (counts[:101] == 12).all()
+    # Half of b an epoch, taking turns: 4 x 106 over 211 pairs.
     assert set(counts[101:312]) <= {
         2,
         3,
-    }  # half of b an epoch, taking turns: 4 x 106 over 211 pairs
+    }
     assert (counts[312:] == 4).all()

@@ -19,6 +19,7 @@ from headwise.tasks.recipe import load_recipe, recipe_from
 from headwise.tasks.translation.translator import Translator
 from tests.docs.pages import ROOT, Page, taught_pages
 
+# Their models are not made for the pages: tests/cli runs these commands.
 LANGUAGE_MODELS = (
     "score",
     "predict",
@@ -28,7 +29,7 @@ LANGUAGE_MODELS = (
     "arpa",
     "export",
     "senses",
-)  # their models are not made for the pages: tests/cli runs these commands
+)
 QUICK = ("attend", "recipes", "schema", "describe", "translate", "evaluate")
 """Commands that are not only parsed but run: they take a moment and change nothing."""
 

@@ -52,12 +52,10 @@ def test_p_is_uniform_when_systems_are_equally_good(references, method):
                 one, two, references, metric="chrf", method=method, num_draws=100
             ).p_value
         )
-    assert (
-        sum(value < 0.05 for value in values) <= 7
-    )  # more than 7 of 40 at 5 % has probability 0.0007
-    assert np.mean(values) == pytest.approx(
-        0.5, abs=0.17
-    )  # more than three and a half standard errors
+    # More than 7 of 40 at 5 % has probability 0.0007.
+    assert sum(value < 0.05 for value in values) <= 7
+    # More than three and a half standard errors.
+    assert np.mean(values) == pytest.approx(0.5, abs=0.17)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -237,9 +237,8 @@ def test_a_difference_is_an_error_and_nothing_is_published(
 
 def test_ties_may_be_decided_either_way(tmp_path: Path) -> None:
     bundle = make_bundle(tmp_path, (BRIEF,))
-    with (
-        torch.no_grad()
-    ):  # two tokens with the same row of the output are equally probable everywhere
+    # Two tokens with the same row of the output are equally probable everywhere.
+    with torch.no_grad():
         bundle.model.output.weight[11] = bundle.model.output.weight[12]
         bundle.model.output.bias[11] = bundle.model.output.bias[12]
     comparison = ctranslate2_check.ProbeComparison(bundle, ENGLISH[:1])

@@ -110,9 +110,8 @@ def check_projection() -> None:
 
 def check_ranking() -> None:
     for vocab, count in ((1009, 10), (11, 8), (2003, 1)):
-        logits = (draw(5, vocab) * 3).round(
-            decimals=1
-        )  # many are equal, and equal ones come in the order of their numbers
+        # Many are equal, and equal ones come in the order of their numbers.
+        logits = (draw(5, vocab) * 3).round(decimals=1)
         banned = torch.zeros(vocab, dtype=torch.bool)
         banned[:2] = True
         values, tokens = ranking.rank(logits, banned, count=count)

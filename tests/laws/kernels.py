@@ -74,6 +74,7 @@ def _linformer_of_full_rank(length: int) -> Kernel:
     return kernel
 
 
+# A causal offset moves queries on.
 KERNELS: tuple[LawCase, ...] = (
     *(case_of(kind.example(), name=f"{kind.word()}/as declared") for kind in BUILT_IN),
     LawCase("full", FullAttention, exact=lambda length: FullAttention(), takes_vectors=True),
@@ -81,9 +82,7 @@ KERNELS: tuple[LawCase, ...] = (
     LawCase(
         "window",
         lambda rate: WindowAttention(2, 1, rate, block=2),
-        exact=lambda length: WindowAttention(
-            2 * length, length, block=3
-        ),  # a causal offset moves queries on
+        exact=lambda length: WindowAttention(2 * length, length, block=3),
         order_free=False,
     ),
     LawCase(

@@ -151,11 +151,12 @@ def test_a_window_costs_what_it_sees_and_not_the_square(generator: torch.Generat
 
 def test_a_memory_that_does_not_grow_is_no_cost_of_a_token(generator: torch.Generator) -> None:
     plain = describe(make(generator)).memory
+    # Keys and values, room for twice left + 1 positions.
     for kernel, kept in (
         (
             {"kind": "window", "left": 4, "right": 4},
             2 * 2 * 5 * 6,
-        ),  # keys and values, room for twice left + 1 positions
+        ),
         ({"kind": "linear"}, 3 * 2 * 8),  # 3 heads, 2 features, 2 values and a one, rounded up to 8
     ):
         decoder = {"layers": 2, "heads": 3, "attention": kernel}

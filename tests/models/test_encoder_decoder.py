@@ -121,9 +121,8 @@ def test_every_parameter_learns(variant: str, generator: torch.Generator) -> Non
     model = make(variant, generator).train()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if name.endswith(
-                "dynamics.narrow.weight"
-            ):  # zero until the first update, and so is the gradient before it
+            # Zero until the first update, and so is the gradient before it.
+            if name.endswith("dynamics.narrow.weight"):
                 parameter.normal_(0, 0.1, generator=generator)
     batch = packed_row(draw_pairs([(3, 5), (7, 2)], VOCAB, generator), extra=1)
     answers = batch.target.roll(-1, dims=1)

@@ -114,9 +114,8 @@ def test_the_limit_is_the_longest_row_that_runs(place: str, generator: torch.Gen
     limits = target_limits(settings) if place == "decoder" else source_limits(settings)
     assert [limit.tokens for limit in limits] == [7]
     model = build_model(settings, source_size=11, target_size=11, generator=generator)
-    padded_batch(draw_pairs([(6, 6)], 11, generator)).logits(
-        model
-    )  # 7 tokens a side, with the marks
+    # 7 tokens a side, with the marks.
+    padded_batch(draw_pairs([(6, 6)], 11, generator)).logits(model)
     longer = (6, 7) if place == "decoder" else (7, 6)
     with pytest.raises(UsageError, match="max_length"):
         padded_batch(draw_pairs([longer], 11, generator)).logits(model)

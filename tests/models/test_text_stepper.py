@@ -37,9 +37,8 @@ def test_cached_is_uncached(kind: str) -> None:
     beginnings, rest = [[1, 5, 6], [1, 8, 9]], [[7, 11, 4], [13, 5, 21]]
     whole = _whole(network, [one + more for one, more in zip(beginnings, rest, strict=True)])
     state = stepper.start(beginnings, width=1, max_length=4)
-    scores, state = stepper.step(
-        state, torch.tensor([1, 1])
-    )  # the search's own beginning is not read
+    # The search's own beginning is not read.
+    scores, state = stepper.step(state, torch.tensor([1, 1]))
     torch.testing.assert_close(scores, whole[:, 2])
     for place in range(3):
         scores, state = stepper.step(state, torch.tensor([row[place] for row in rest]))

@@ -22,9 +22,8 @@ def test_the_published_slopes() -> None:
 def test_blooms_bias_but_for_a_constant_of_the_row(num_heads: int) -> None:
     q = torch.zeros(1, num_heads, TIME, 4)
     ours = AlibiRelation(num_heads).bias(q, num_keys=TIME, offset=0).dense(TIME, TIME)[0]
-    theirs = build_alibi_tensor(
-        torch.ones(1, TIME), num_heads, torch.float32
-    )  # [head, 1, key]: slope · key
+    # [head, 1, key]: slope · key.
+    theirs = build_alibi_tensor(torch.ones(1, TIME), num_heads, torch.float32)
     hidden = torch.ones(TIME, TIME).triu(1).bool()
     one, other = (
         bias.masked_fill(hidden, -torch.inf).softmax(-1)

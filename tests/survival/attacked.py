@@ -80,9 +80,8 @@ def attacks(directory: Path, model: Path, size: int) -> Iterator[Case]:
     for name, generate in WEIGHTS.items():
         bundle = copied(model, directory / f"weights {name}")
         generate(bundle / "weights.safetensors")
-        write_manifest(
-            bundle, kind=KIND
-        )  # every checksum is right: the attacker can compute them too
+        # Every checksum is right: the attacker can compute them too.
+        write_manifest(bundle, kind=KIND)
         yield f"weights: {name}", lambda bundle=bundle: load_translator_bundle(bundle)
     for name, attack in TOKENIZERS.items():
         bundle = copied(model, directory / f"tokenizer {name}")

@@ -94,9 +94,8 @@ def _scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "empty").mkdir()
     (folder / "links").mkdir()
     (folder / "links" / "text").symlink_to("../text")
-    (folder / "links" / "device").symlink_to(
-        "/dev/null"
-    )  # a link, so that a mistake of ours replaces no device
+    # A link, so that a mistake of ours replaces no device.
+    (folder / "links" / "device").symlink_to("/dev/null")
     os.link(folder / "text", folder / "hard")
     (folder / "loop").symlink_to("loop")
     return folder

@@ -141,10 +141,11 @@ def test_norms_over_tokens_count_a_batch_once() -> None:
         match=r"norm\.kind=power would count its batch twice; set training\.recompute=nothing",
     ):
         recipe_from(OWN | changes)
+    # A language model's blocks too, in a new run and in one that goes on.
     for norm in (
         "power",
         "batch",
-    ):  # a language model's blocks too, in a new run and in one that goes on
+    ):
         with pytest.raises(SettingsError, match=rf"norm\.kind={norm} would count its batch twice"):
             load_recipe("shakespeare-gpt", [f"model.norm.kind={norm}", "training.recompute=blocks"])
 
@@ -159,11 +160,12 @@ def test_a_rung_keeps_what_the_recipe_says_of_all_rungs(kind: str) -> None:
         name for name in type(before.model).model_fields if name in type(after.model).model_fields
     } - {"kind"}
     if kind == "elmo":
+        # It reads every word by its letters already.
         same -= {
             "letters",
             "word_dropout",
             "spelling",
-        }  # it reads every word by its letters already
+        }
     assert "dropout" in same
     assert {name: getattr(after.model, name) for name in same} == {
         name: getattr(before.model, name) for name in same

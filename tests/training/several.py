@@ -201,9 +201,8 @@ def compare_with_ddp(directory: Path) -> list[int]:
 
     def work() -> int:
         with join_processes() as processes:
-            return int(
-                differs_from_ddp(processes)
-            )  # whose objects must be gone before the group is
+            # Whose objects must be gone before the group is.
+            return int(differs_from_ddp(processes))
 
     return finish(start(directory, 3, work=work))
 

@@ -244,9 +244,8 @@ def test_a_full_disk_does_not_end_training(tmp_path, monkeypatch, caplog):
         caplog.at_level(logging.WARNING),
         pytest.raises(CheckpointError, match="1 MiB free, 17 MiB are needed"),
     ):
-        train_in(
-            tmp_path / "run", steps=20
-        )  # only the last save, after which there is no other, insists
+        # Only the last save, after which there is no other, insists.
+        train_in(tmp_path / "run", steps=20)
     assert caplog.text.count("earlier checkpoints are untouched") == 3
     assert [p.name for p in (tmp_path / "run/checkpoints").iterdir()] == ["step-5"]
     assert max(line["step"] for line in read_log(tmp_path / "run/log.jsonl")) == 20

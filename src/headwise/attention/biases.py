@@ -22,9 +22,8 @@ from headwise.errors import UsageError
 
 def entry_at(table: Float[Tensor, "head distance"], head: Tensor, column: Tensor) -> Tensor:
     """Single entries; a column past either end takes the value of the last column there."""
-    size = table.shape[
-        1
-    ]  # handles tensors only: torch allows no expression of sizes inside a fused kernel (flex.py)
+    # Used with tensors only: torch allows no expression of sizes inside a fused kernel (flex.py).
+    size = table.shape[1]
     return table[head, (column.clamp(min=0) - size).clamp(max=-1) + size]
 
 

@@ -214,9 +214,8 @@ class Mask:
     def causal_offset(self) -> int | None:
         """The number of keys that precede query 0 if the mask is causal, else None."""
         offsets = [part.offset for part in self.parts if isinstance(part, Causal)]
-        return (
-            min(offsets) if offsets else None
-        )  # not default=None, which torch.compile cannot follow
+        # Not default=None, which torch.compile cannot follow.
+        return min(offsets) if offsets else None
 
     def worked_out(self, kind: type[Worked]) -> Worked | None:
         """What a kernel has prepared; None if it has not, or if the mask was joined with another

@@ -101,9 +101,8 @@ def read_segments(mask: Mask) -> list[tuple[Int[Tensor, "batch query"], Int[Tens
     """The segment numbers of queries and of keys in every part that has some, all of one dtype and
     for the same number of rows; a single table stays single."""
     parts = [part for part in mask.parts if isinstance(part, Segments)]
-    num_rows = max(
-        [1, *(part.sizes[0] for part in parts)]
-    )  # not default=1, which torch.compile cannot follow
+    # Not default=1, which torch.compile cannot follow.
+    num_rows = max([1, *(part.sizes[0] for part in parts)])
     pairs = []
     for part in parts:
         query, key = (number.long().expand(num_rows, -1) for number in (part.query, part.key))

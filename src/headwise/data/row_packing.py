@@ -136,9 +136,8 @@ class _Rows:
         while len(rows) and len(self.pool):
             bucket = self.best_bucket(self.free_source[rows], self.free_target[rows])
             rows, bucket = rows[bucket >= 0], bucket[bucket >= 0]
-            order = np.lexsort(
-                (self.free_share()[rows], bucket)
-            )  # among rows that want one bucket, the tightest fit comes first
+            # Among rows that want one bucket, the tightest fit comes first.
+            order = np.lexsort((self.free_share()[rows], bucket))
             taking, pairs = self.take(bucket[order])
             if not len(pairs):
                 break

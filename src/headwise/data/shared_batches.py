@@ -88,7 +88,7 @@ def rows_of_share(rows: int, share: Share) -> tuple[int, int]:
 
 
 def cut_rows(batch: TextBatch, share: Share) -> TextBatch:
-    """The rows of one process; where there are too few, a row that asks for nothing."""
+    """The rows of one process; if there are too few, a row without targets."""
     first, last = rows_of_share(len(batch.tokens), share)
     if first == last:
         return TextBatch(batch.tokens[:1], torch.full_like(batch.targets[:1], PAD), batch.fresh[:1])

@@ -33,9 +33,8 @@ def hidden_keys_cannot_leak(row: LawCase, dtype: torch.dtype = torch.float64) ->
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "leak", dtype):
         before, visible = run(kernel, scene, name, bias), scene.dense(name)
-        mask = kernel.prepare(
-            scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device
-        )  # once for all keys
+        # Once for all keys.
+        mask = kernel.prepare(scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device)
         for key in range(scene.num_keys):
             k, v = scene.k.clone(), scene.v.clone()
             k[:, :, key], v[:, :, key] = HUGE, -HUGE
@@ -116,9 +115,8 @@ def gradients_hold(row: LawCase) -> None:
         leaves = [value[:1, :1].clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
         scene = scene.only(0)
         mask = scene.mask(name) if name != "explicit" else explicit(scene.table[:, :1])
-        mask = kernel.prepare(
-            mask, scene.num_queries, scene.num_keys, scene.q.device
-        )  # once for all differences
+        # Once for all differences.
+        mask = kernel.prepare(mask, scene.num_queries, scene.num_keys, scene.q.device)
         assert torch.autograd.gradcheck(lambda q, k, v, mask=mask: kernel(q, k, v, mask), leaves), (
             name
         )

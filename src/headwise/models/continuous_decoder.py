@@ -45,7 +45,8 @@ class _View:
 
 
 class ContinuousDecoder:
-    """Rows that come and go, one hypothesis each (`decoding/engines/continuous.py`)."""
+    """Rows that begin and end independently, one hypothesis each
+    (`decoding/engines/continuous.py`)."""
 
     @staticmethod
     def supports(model: EncoderDecoder) -> bool:

@@ -38,10 +38,10 @@ Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 TITLES: dict[str, tuple[str, str]] = {
     "embedding": ("embeddings and positions", "词嵌入与位置"),
     "encoder_attention": ("encoder self-attention", "编码器自注意力"),
-    "encoder_feed_forward": ("encoder feed-forward", "编码器前馈层"),
+    "encoder_feed_forward": ("encoder feed-forward", "编码器前馈神经网络"),
     "decoder_attention": ("decoder self-attention", "解码器自注意力"),
     "cross_attention": ("cross-attention", "交叉注意力"),
-    "decoder_feed_forward": ("decoder feed-forward", "解码器前馈层"),
+    "decoder_feed_forward": ("decoder feed-forward", "解码器前馈神经网络"),
     "normalization": ("normalisation", "归一化"),
     "recurrent_encoder": ("encoder's recurrent layers", "编码器循环层"),
     "recurrent_decoder": ("decoder's recurrent layers", "解码器循环层"),

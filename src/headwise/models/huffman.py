@@ -49,7 +49,7 @@ class HuffmanPaths:
 def build_huffman(counts: np.ndarray) -> HuffmanPaths:
     """Optimal codes for these counts (at least two words)."""
     num_words = len(counts)
-    # Ties are broken by age: the tree depends on the counts alone.
+    # Ties are broken by the order of creation: the tree depends on the counts alone.
     age = counting()
     heap = [(int(weight), next(age), node) for node, weight in enumerate(counts)]
     heapq.heapify(heap)

@@ -1,14 +1,14 @@
 """Sentence encoders: a vector for each word, alone, in a window, or in its whole sentence.
 
     x = √dim · E[word] (+ letters, pairs)               the look-up of all kinds (token_features.py)
-    word       x                                        two "saw" are the same vector
+    word       x                                        every "saw" gets the same vector
     window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))  a window of 2n + 1 words (window_encoder.py)
     recurrent  a state carried from both ends           any distance, step by step
                                                         (sentence_reader.py)
     encoder    blocks of self-attention                 any kernel, any positions, any norm
 
 For two sentences read as one (`<s> A <s> B`), `halves` tells each token which of them it is in
-(BERT's segment embeddings). No kind looks over the end of its sentence, though rows hold several
+(BERT's segment embeddings). No encoder reads beyond the end of a sentence, though rows hold several
 (`segment`). The encoder is that of BERT (Devlin et al. 2019) and of the translator; labeller.py and
 masked_language_model.py have the layers on top of it.
 Tested against: one word = the same everywhere; a window sees its neighbours and no further; packed
@@ -225,9 +225,8 @@ class SentenceEncoder(nn.Module):
             shown = torch.where(hidden & (tokens > UNKNOWN), UNKNOWN, tokens)
         length = tokens.shape[1]
         x = self.embedding(shown, position, length=length)
-        if (
-            self.pairs is not None
-        ):  # a dropped word also loses its pair; the pair of the next word still names it
+        # A dropped word also loses its pair; the pair of the next word still names it.
+        if self.pairs is not None:
             x = x + self.pairs(tokens, position) * (shown == tokens)[..., None]
         if self.letters is not None and affixes is not None:
             x = x + drop(self.letters(affixes), self.embedding.dropout_rate, training=self.training)

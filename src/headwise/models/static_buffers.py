@@ -161,9 +161,8 @@ class DecoderBuffers:
     def follow(self, index: Int[Tensor, " row"]) -> None:
         """Row i continues row index[i], its last token included."""
         moved = self.slots.index_select(1, index)
-        moved.index_copy_(
-            0, self.time - 1, index.to(moved.dtype)[None]
-        )  # the last token lies in the row's own slot
+        # The last token lies in the row's own slot.
+        moved.index_copy_(0, self.time - 1, index.to(moved.dtype)[None])
         self.slots.copy_(moved)
 
     def narrow(self, num_sentences: int, index: Int[Tensor, " new_row"]) -> "DecoderBuffers":

@@ -1,11 +1,11 @@
 """One decoding step whose shapes never change, over caches that never move.
 
-The computation is that of `DecoderBlock.step`, arranged for a device on which starting an operation
-is what costs. Queries, keys and values of a layer come from one product. Norms and residuals are
-joined to products of few rows (blocks/inference/fused_residual.py). Keys and values are written
-once; a table of slots says which row they belong to (attention/slot_attention.py). Every number
-that changes from step to step lies in a tensor, so that a step can be recorded and replayed
-(gpu/graph_replay.py).
+The computation is that of `DecoderBlock.step`, arranged for a device on which launching an
+operation costs more than the operation itself. Queries, keys and values of a layer come from one
+product. Norms and residuals are joined to products of few rows
+(blocks/inference/fused_residual.py). Keys and values are written once; a table of slots says which
+row they belong to (attention/slot_attention.py). Every number that changes from step to step is in
+a tensor, so that a step can be recorded and replayed (gpu/graph_replay.py).
 
 Tested against: models/transformer_stepper.py and, through it, the whole target at once.
 """

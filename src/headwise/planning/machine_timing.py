@@ -70,9 +70,8 @@ def time_operations(
 ) -> Timings:
     """Time each operation alone; one that needs the context of the real step is left out."""
     listed, found = list(operations), dict[Operation, float]()
-    for _ in range(
-        _NUM_PASSES
-    ):  # what else happens on the machine comes in bursts: a second look is seldom disturbed too
+    # What else happens on the machine comes in bursts: a second look is seldom disturbed too.
+    for _ in range(_NUM_PASSES):
         for operation in listed:
             seconds = _time_operation(operation, device, least)
             if seconds is not None:

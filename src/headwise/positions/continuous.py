@@ -178,9 +178,8 @@ class ContinuousRelation(nn.Module):
         length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         path = self._solve(length) if torch.is_grad_enabled() else self._recall(length)
-        added = (
-            path[position].unflatten(-1, (q.shape[1], -1)).to(q.dtype)
-        )  # [batch, time, 3, head, head_dim]
+        # [batch, time, 3, head, head_dim].
+        added = path[position].unflatten(-1, (q.shape[1], -1)).to(q.dtype)
         added_q, added_k, added_v = added.permute(2, 0, 3, 1, 4).unbind()
         return q + added_q, k + added_k, v + added_v
 
@@ -201,9 +200,8 @@ class ContinuousRelation(nn.Module):
             return self._solve(length)
         weights = (*self.dynamics.parameters(), self.start)
         if any(weight.is_inference() for weight in weights):
-            return self._solve(
-                length
-            )  # torch does not tell whether such weights were changed since
+            # torch does not tell whether such weights were changed since.
+            return self._solve(length)
         if self._kept is None or not self._kept.is_of(weights) or len(self._kept.path) < length:
             versions = tuple(weight._version for weight in weights)
             held = tuple(weight.detach() for weight in weights)

@@ -45,11 +45,12 @@ MAX_MODEL_BYTES = 32 << 20
 _SMALL_BATCH = 32
 _MAX_WORDS, _MAX_WORD_LENGTH = 1 << 17, 64
 """Words whose ids are cached: at most about 30 MB."""
+# What sentencepiece's binding makes of bad Unicode.
 _ENCODING_ERRORS = (
     RuntimeError,
     TypeError,
     UnicodeError,
-)  # what sentencepiece's binding makes of bad Unicode
+)
 
 
 class PieceTokenizer:
@@ -76,9 +77,8 @@ class PieceTokenizer:
             escaped = [escape(text) for text in texts]
             if self._words_are_apart:
                 return [self._encode_words(text) for text in escaped]
-            if (
-                len(escaped) < _SMALL_BATCH
-            ):  # starting sentencepiece's threads takes longer than a few sentences
+            # Starting sentencepiece's threads takes longer than a few sentences.
+            if len(escaped) < _SMALL_BATCH:
                 return [list(self._processor.encode(text)) for text in escaped]
             return list(self._processor.encode(escaped))
         except _ENCODING_ERRORS:
@@ -96,9 +96,8 @@ class PieceTokenizer:
     def _encode_words(self, text: str) -> list[int]:
         """Encode word by word with a cache: most words of a corpus have been seen before (Zipf)."""
         if "  " in text or not text or text[0] == " " or text[-1] == " ":
-            return list(
-                self._processor.encode(text)
-            )  # spaces beside spaces become pieces of their own
+            # Spaces beside spaces become pieces of their own.
+            return list(self._processor.encode(text))
         ids: list[int] = []
         for word in text.split(" "):
             known = self._words.get(word)

@@ -73,11 +73,10 @@ class CapturedUpdate:
         except RuntimeError as error:
             if self._insist:
                 raise
-            # Something in the model waits for the device: it works, but not as a recording.
+            # Something in the model waits for the device: an update works, but cannot be recorded.
             self._num_plain_left = math.inf
-            generator.graphsafe_set_state(
-                before
-            )  # the one that was recorded with believes that it still is
+            # The state used while recording is still marked as recording.
+            generator.graphsafe_set_state(before)
             reason = str(error).partition("\n")[0]
             logger.warning(
                 say(

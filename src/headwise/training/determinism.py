@@ -28,7 +28,7 @@ def repeatable(*, enabled: bool) -> Iterator[None]:
     if not enabled:
         yield
         return
-    import torch._inductor.config as compiler  # a second of imports, for those who asked for it
+    import torch._inductor.config as compiler  # imported only if needed: it takes a second
 
     # Read by cuBLAS at its first product; another size set by the user is kept.
     os.environ.setdefault(WORKSPACE, ":4096:8")

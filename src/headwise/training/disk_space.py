@@ -58,9 +58,8 @@ class RunRoom:
 def count_run_room(module: nn.Module, settings: TrainingSettings) -> RunRoom:
     weights, kept = count_bytes(weights_of(module)), settings.keep.last
     saves = min(kept + 1, math.ceil(settings.steps / settings.checkpoint_every) + 1)
-    copies = (
-        kept + 2 if settings.validate_every is not None else 1
-    )  # of the best weights, one for each checkpoint
+    # Of the best weights, one for each checkpoint.
+    copies = kept + 2 if settings.validate_every is not None else 1
     if settings.average is not None:
         between = math.ceil(settings.checkpoint_every / settings.average.every)
         copies += min(

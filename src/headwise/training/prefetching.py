@@ -84,9 +84,8 @@ class Prefetcher:
         pin = self._device.type == "cuda"
         try:
             if pin:
-                torch.cuda.set_device(
-                    self._gpu
-                )  # a new thread uses the first GPU, which may belong to another process
+                # A new thread uses the first GPU, which may belong to another process.
+                torch.cuda.set_device(self._gpu)
             for batch, cursor in self._batches.stream(self._cursor):
                 ready = map_tensors(batch, lambda tensor: tensor.pin_memory()) if pin else batch
                 if not self._put((ready, cursor)):

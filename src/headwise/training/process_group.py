@@ -202,9 +202,8 @@ def join_processes() -> Iterator[Processes]:
     try:
         yield processes
     except BaseException as error:
-        with (
-            StopRequest()
-        ):  # torchrun asks all to stop as soon as one has: a process that is leaving has heard it
+        # torchrun stops all processes as soon as one has ended: ignore its signal while leaving.
+        with StopRequest():
             processes.leave(error)
         raise
     dist.destroy_process_group()

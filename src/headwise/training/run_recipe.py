@@ -42,7 +42,7 @@ FREE_TO_CHANGE = (
     "data.test",
     "evaluation.validation_sentences",
 )
-# Changes the rounding of sums and nothing else; environment.py says so.
+# Changes only the rounding of sums, as environment.py reports.
 LAYOUT = "training.parallel"
 SCHEDULES_WITH_AN_END = ("cosine", "linear")
 
@@ -129,11 +129,11 @@ def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) 
                 and isinstance(now, int)
                 and now > was
             )
-            # Training pairs that stand in the test set were left out: of another test set nobody
-            # has looked for them.
+            # Training pairs that occur in the test set were left out; for another test set this was
+            # not done.
             leaking = key.startswith("data.test") and bool(after.get("data.filter.drop_leaked"))
-            # Translations that say which weights are best are part of the training; those that are
-            # only shown are not.
+            # Scores of translations that choose the best weights are part of the training; scores
+            # that are only reported are not.
             choosing = key.startswith("evaluation.") and after.get("training.keep.best") in (
                 "bleu",
                 "chrf",

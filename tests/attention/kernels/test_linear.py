@@ -51,9 +51,8 @@ def test_in_a_decoder_steps_equal_the_whole_and_the_memory_does_not_grow() -> No
     layer = build_attention(Linear(), dim=12, num_heads=3, dropout_rate=0.0, role="decoder")
     x = torch.randn(2, 11, 12, generator=torch_generator("decoder"))
     whole = layer(x, x, causal())
-    cache = layer.make_cache(
-        max_length=5, num_rows=2, like=x
-    )  # shorter than the sequence: it holds any length
+    # Shorter than the sequence: it holds any length.
+    cache = layer.make_cache(max_length=5, num_rows=2, like=x)
     assert isinstance(cache, SumCache)
     size = cache.sums.numel()
     steps = torch.cat([layer.step(x[:, time : time + 1], cache) for time in range(11)], dim=1)

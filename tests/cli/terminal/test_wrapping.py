@@ -117,9 +117,8 @@ def test_an_error_and_a_help_fit_the_terminal(
         except SystemExit as stop:
             left = int(stop.code or 0)
         assert left == status
-        shown = said.getvalue().partition("\n\n")[
-            2 if status == 0 else 0
-        ]  # of a help what follows its usage
+        # Of a help what follows its usage.
+        shown = said.getvalue().partition("\n\n")[2 if status == 0 else 0]
         sentences = [line for line in shown.splitlines() if not line.startswith("  headwise")]
         assert sentences
         assert max(map(text_width, sentences)) <= columns, said.getvalue()

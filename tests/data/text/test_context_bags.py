@@ -37,9 +37,8 @@ def test_a_centre_and_a_place_see_the_pairs_of_the_windows(batch: int, window: i
     num_batches, size = bags.centres.shape
     assert size % SHARE == 0
     assert size <= max(batch, SHARE)
-    assert (
-        num_batches * (size - SHARE) < len(IDS) <= num_batches * size
-    )  # less than a block of filling a batch
+    # Less than a block of filling a batch.
+    assert num_batches * (size - SHARE) < len(IDS) <= num_batches * size
     num_near = [sum(centre == first for first, _ in pairs) for centre in range(num_batches * size)]
     words, averaging = (
         part.view(num_batches, size, bags.near) for part in (bags.words, bags.averaging)

@@ -84,7 +84,6 @@ def test_bounds_by_hand(stop, alpha, expected):
 )
 def test_stops_by_hand(stop, expected):
     best = torch.tensor([-1.0, -3.0, -9.0, float("-inf")])
-    worst = torch.tensor(
-        [-2.0, -2.0, float("-inf"), float("-inf")]
-    )  # -inf: not enough finished yet
+    # -inf: not enough finished yet.
+    worst = torch.tensor([-2.0, -2.0, float("-inf"), float("-inf")])
     assert check_stops(best, worst, stop=stop).tolist() == expected

@@ -70,9 +70,8 @@ def test_scoring_a_text_is_asking_for_each_next_word(
     smoothing: SmoothingSettings, order: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = _model(smoothing, order)
-    monkeypatch.setattr(
-        "headwise.models.ngram.model.CHUNK", 13
-    )  # many chunks, most of them beginning inside a sentence
+    # Many chunks, most of them beginning inside a sentence.
+    monkeypatch.setattr("headwise.models.ngram.model.CHUNK", 13)
     sentences = draw_sentences(17, key="new")
     for sentence, scores in zip(sentences, model.score(sentences), strict=True):
         prefixes = [sentence[:length] for length in range(len(sentence) + 1)]
@@ -202,11 +201,9 @@ def test_discounts() -> None:
     turing = find_discounts(np.array([1] * 100 + [2] * 30 + [3] * 14 + [4] * 8), Katz(largest=3))
     assert turing[0] == turing[-1] == 0
     assert (turing[1:4] > 0).all()
-    assert (turing * np.array([0, 100, 30, 14, 0])).sum() == pytest.approx(
-        100
-    )  # what the unseen get: n₁
+    # What the unseen get: n₁.
+    assert (turing * np.array([0, 100, 30, 14, 0])).sum() == pytest.approx(100)
     assert find_discounts(np.array([9, 9]), Katz()) == pytest.approx([0, FALLBACK[0]])
-    with np.errstate(
-        all="raise"
-    ):  # as many words twice as make 2 n₂ = n₁: nothing would be left to take
+    # As many words twice as make 2 n₂ = n₁: nothing would be left to take.
+    with np.errstate(all="raise"):
         assert find_discounts(np.array([1, 1, 2]), Katz()) == pytest.approx([0, FALLBACK[0]])

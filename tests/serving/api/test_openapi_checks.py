@@ -80,12 +80,13 @@ def run_all_checks(address: str, directory: Path, *options: str) -> tuple[int, s
         "run",
         address,
     ]
+    # The server's own deadline is 30 s.
     patience = (
         "--request-timeout",
         "60",
         "--max-response-time",
         "60",
-    )  # the server's own deadline is 30 s
+    )
     done = subprocess.run(
         [
             *command,

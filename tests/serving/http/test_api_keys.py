@@ -153,9 +153,8 @@ def test_keys_and_rates_are_looked_at_before_the_body(
     assert ask_without_a_body(app, "/translate") == 429
     # From the same address, a key that is known has an allowance of its own.
     for _ in range(3):
-        assert (
-            ask_without_a_body(app, "/v1/translate", (b"x-api-key", key)) == 500
-        )  # of `receive`, which was called
+        # Of `receive`, which was called.
+        assert ask_without_a_body(app, "/v1/translate", (b"x-api-key", key)) == 500
     assert ask_without_a_body(app, "/v1/translate", (b"x-api-key", key)) == 429
 
 

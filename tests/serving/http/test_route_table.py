@@ -16,9 +16,8 @@ TABLE = RouteTable([*ROUTERS, *OPEN_ROUTERS])
 def test_methods_that_are_not_declared_get_405_and_the_right_ones(
     client: TestClient, path: str
 ) -> None:
-    described = (
-        client.get("/openapi.json").json()["paths"].get(path, {"get": {}, "head": {}})
-    )  # the page is not described
+    # The page is not described.
+    described = client.get("/openapi.json").json()["paths"].get(path, {"get": {}, "head": {}})
     allowed = {method.upper() for method in described}
     for method in METHODS:
         if method in allowed:

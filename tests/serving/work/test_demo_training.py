@@ -64,9 +64,8 @@ def test_it_is_begun_watched_and_loaded(client: TestClient, tmp_path: Path) -> N
     reply = wait_for(client, "training")
     assert (reply["step"], reply["steps"], reply["loss"], reply["model"]) == (10, 40, 2.5, None)
     assert reply["bleu"] == 12.34
-    assert (
-        client.post("/v1/demo", json={"pair": "de-en"}).json()["pair"] == "en-zh"
-    )  # one at a time
+    # One at a time.
+    assert client.post("/v1/demo", json={"pair": "de-en"}).json()["pair"] == "en-zh"
     (tmp_path / "runs" / "demo-en-zh" / "go").touch()
     (tmp_path / "runs" / "demo-en-zh" / "measured").touch()
     assert wait_for(client, "ready")["model"] == "demo-en-zh"

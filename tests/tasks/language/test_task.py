@@ -246,9 +246,8 @@ def test_greedy_writing_is_asking_for_the_best_next_word(
     long = write_on(model, "the dog", SamplingSettings(seed=3), length=40)
     assert long.num_tokens == 40 or reading is None
     predicted = [3 if word == "⁇" else number for number, word in _words(model, long.text)]
-    predicted += [2] * (
-        long.num_tokens + 2 - len(predicted)
-    )  # ends of lines at the end of the text are not shown
+    # Ends of lines at the end of the text are not shown.
+    predicted += [2] * (long.num_tokens + 2 - len(predicted))
     rows = model.model.next_words([predicted[:place] for place in range(2, len(predicted))])
     assert long.log_probability == pytest.approx(
         rows[range(len(rows)), predicted[2:]].sum(), abs=1e-3

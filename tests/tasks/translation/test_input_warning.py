@@ -130,9 +130,8 @@ def test_an_old_model_knows_languages() -> None:
 def test_without_counts_of_words_the_built_in_detector_judges(
     source: str, target: str, text: str, code: str | None, words: str
 ) -> None:
-    tokenizer = learn_tokenizer(
-        CharacterSettings(), [text]
-    )  # no character is outside the vocabulary
+    # No character is outside the vocabulary.
+    tokenizer = learn_tokenizer(CharacterSettings(), [text])
     check = InputCheck(
         TokenizerPair(tokenizer, tokenizer, shared=True), source=source, target=target
     )

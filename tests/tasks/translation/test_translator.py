@@ -61,10 +61,11 @@ def test_rounded_forms_score_nearly_the_same(
     except UsageError as error:
         pytest.skip(str(error))
     assert rounded.form.name == precision
+    # The words are given but for the last: only scores differ.
     prefix = [
         "prefix=Die Katze",
         "max_length=6",
-    ]  # the words are given but for the last: only scores differ
+    ]
     expected, found = (one(TEXTS, one.settings(prefix)) for one in (translator, rounded))
     assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=0.1)
     assert rounded([TEXTS[0]], attention=True)[0].attention is not None

@@ -56,9 +56,8 @@ def attention_weights(
     if bias is not None:
         bias = dense_bias(bias, q.shape[-2], k.shape[-2])
         scores = scores + bias
-        visible = (
-            bias != -torch.inf
-        )  # a bias of minus infinity hides a key as a mask does, even the last visible key of a row
+        # A bias of minus infinity hides a key as a mask does, even the last visible key of a row.
+        visible = bias != -torch.inf
         allowed = visible if allowed is None else allowed & visible
     return masked_softmax(scores, allowed).to(q.dtype)
 

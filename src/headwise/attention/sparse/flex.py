@@ -105,11 +105,12 @@ def attend_flex(
     """A query without a visible key gives zeros."""
     if q.device.type == "cpu":
         _refuse_gradients(q, k, v)
+        # torch requires it even where no gradients are computed.
         q, k, v = (
             q.detach(),
             k.detach(),
             v.detach(),
-        )  # torch requires it even where no gradients are computed
+        )
     if torch.compiler.is_compiling() or q.device.type == "cpu":
         score = None if bias is None else functools.partial(_add_bias, bias)
         output = flex_attention(q, k, v, score_mod=score, block_mask=table.tiles)

@@ -72,9 +72,8 @@ class BucketNeighbours:
             place, low, high = (x.roll(-shift, dims=2) for x in (self.place, self.low, self.high))
             place = place.gather(-1, self.order)
             low, high = low.gather(-1, place), high.gather(-1, place)
-            keys = (
-                self.with_neighbours(self._blocks(place[..., None] + 1))[..., 0] - 1
-            )  # no token has place -1
+            # No token has place -1.
+            keys = self.with_neighbours(self._blocks(place[..., None] + 1))[..., 0] - 1
             also = self._meet(low, high, keys)
             others = also.to(dtype) if shift == 1 else others.add_(also)
         return here, others

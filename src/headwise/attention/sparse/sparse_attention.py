@@ -73,9 +73,8 @@ class SparseAttention(ABC):
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
         if mask.is_empty(num_queries, num_keys):
             return mask
-        drops = (
-            self.dropout_rate > 0 and torch.is_grad_enabled()
-        )  # a guess of what the layers will need; they compute what is missing
+        # A guess of what the layers will need; they compute what is missing.
+        drops = self.dropout_rate > 0 and torch.is_grad_enabled()
         flexes = self._flexes(device, num_keys) and (self.form == "flex" or not drops)
         part = self._work_out(mask, num_queries, num_keys, device, flexes=flexes)
         return Mask((part,), blind_count=mask.blind_count)

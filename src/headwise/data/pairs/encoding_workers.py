@@ -89,9 +89,10 @@ class _Workers:
     def __enter__(self) -> Self:
         command = child_command("headwise.data.pairs.encoding_workers")
         for _ in range(self._count):
+            # Ctrl-C reaches only the caller, which closes the pipes.
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **child_options()
-            )  # Ctrl-C reaches only the caller, which closes the pipes
+            )
             self._processes.append(process)
             self._free.put(process)
         return self
@@ -136,9 +137,8 @@ class _Workers:
                 "然后重新开始",
             ) from error
         finally:
-            self._free.put(
-                process
-            )  # a dead worker too: the next caller gets an error instead of waiting for ever
+            # A dead worker too: the next caller gets an error instead of waiting for ever.
+            self._free.put(process)
         for number, pair in enumerate(block):
             if pair.problem is not None:
                 encoded.reasons[number] = CODES[pair.problem]

@@ -143,9 +143,8 @@ def check_text(pair: Pair, settings: FilterSettings) -> tuple[str | None, Pair]:
     if has_control_characters(pair.source) or has_control_characters(pair.target):
         return "control_characters", pair
     source, target = clean_line(pair.source), clean_line(pair.target)
-    if (
-        source is not pair.source or target is not pair.target
-    ):  # most lines are clean, and creating a new pair costs time
+    # Most lines are clean, and creating a new pair costs time.
+    if source is not pair.source or target is not pair.target:
         pair = pair._replace(source=source, target=target)
     if not source or not target:
         return "empty", pair

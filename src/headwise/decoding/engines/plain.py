@@ -48,11 +48,11 @@ class PlainSearch(Protocol):
     def drop_done(
         self, tokens: Tensor, index: Tensor | None, on_result: OnResult | None
     ) -> tuple[Tensor, Tensor]:
-        """Forget the sentences that are done; tokens and old rows of the others."""
+        """Drop finished sentences; returns tokens and old rows of the others."""
         ...
 
     def advance(self, tokens: Tensor, index: Tensor | None) -> None:
-        """Whatever is remembered of a row follows it to its new row."""
+        """The state of every row moves with it to its new row."""
         ...
 
     def finish(self) -> list[SearchResult]:

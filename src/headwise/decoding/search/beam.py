@@ -152,7 +152,7 @@ class BeamSearch:
         index: Tensor | None,
         on_result: Callable[[int, SearchResult], None] | None,
     ) -> tuple[Tensor, Tensor]:
-        """Forget the sentences that are done; tokens and old rows of the others."""
+        """Drop finished sentences; returns tokens and old rows of the others."""
         assert index is not None
         size = self.settings.size
         gone, kept = torch.nonzero(self.done)[:, 0], torch.nonzero(~self.done)[:, 0]
@@ -167,7 +167,7 @@ class BeamSearch:
         return tokens.view(-1, size)[kept].view(-1), index.view(-1, size)[kept].view(-1)
 
     def advance(self, tokens: Tensor, index: Tensor | None) -> None:
-        """The rows move: what is remembered of a row follows it."""
+        """The rows move, and their state with them."""
         assert index is not None
         self.constraints.advance(tokens, index=index)
         if self.coverage is not None:

@@ -45,7 +45,7 @@ UNITS_REMARK = "# units: characters"
 """KenLM passes over lines before \\data\\ that begin with #."""
 SPACE = "▁"
 MAX_WEIGHT = 6.01
-"""log₁₀ of the largest weight that may ever stand: 1 / SMALLEST_REST, and rounding."""
+"""log₁₀ of the largest possible weight: 1 / SMALLEST_REST, and rounding."""
 _LOWEST = -1e30
 
 Units = Literal["words", "characters"]

@@ -1,4 +1,5 @@
-"""Settings of n-gram models: the order, and the smoothing for what was never seen."""
+"""Settings of n-gram models: the order, and the smoothing that gives unseen n-grams a
+probability."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ Form = Literal["interpolated", "backoff"]
 
 
 class MaximumLikelihood(Settings):
-    """Counts divided by counts; what was never seen has probability 0."""
+    """Relative frequencies; unseen n-grams have probability 0."""
 
     kind: Literal["maximum_likelihood"] = "maximum_likelihood"
 
@@ -28,7 +29,7 @@ class AbsoluteDiscounting(Settings):
 
     kind: Literal["absolute_discounting"] = "absolute_discounting"
     discount: float | None = Field(default=None, gt=0.0, lt=1.0)
-    """What is taken; null: n₁ / (n₁ + 2 n₂) of each order."""
+    """The discount, subtracted from every count; null: n₁ / (n₁ + 2 n₂) of each order."""
     form: Form = "interpolated"
 
 
@@ -37,7 +38,7 @@ class KneserNey(Settings):
 
     kind: Literal["kneser_ney"] = "kneser_ney"
     discount: float | None = Field(default=None, gt=0.0, lt=1.0)
-    """What is taken; null: n₁ / (n₁ + 2 n₂) of each order."""
+    """The discount, subtracted from every count; null: n₁ / (n₁ + 2 n₂) of each order."""
     form: Form = "interpolated"
 
 
@@ -53,7 +54,7 @@ class Katz(Settings):
 
     kind: Literal["katz"] = "katz"
     largest: int = Field(default=5, ge=1, le=100)
-    """Larger counts are trusted as they are."""
+    """Larger counts are not changed."""
 
 
 class StupidBackoff(Settings):
@@ -83,6 +84,6 @@ class NgramSettings(Settings):
 
     kind: Literal["ngram"] = "ngram"
     order: int = Field(default=5, ge=1, le=20)
-    """Words of the longest n-gram; 1 looks at no context."""
+    """Number of words of the longest n-gram; 1 uses no context."""
     smoothing: SmoothingSettings = ModifiedKneserNey()
-    """What happens to what was never seen."""
+    """How unseen n-grams get a probability."""

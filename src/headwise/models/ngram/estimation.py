@@ -81,9 +81,8 @@ def estimate(tables: list[NgramCounts], smoothing: SmoothingSettings) -> NgramTa
 
 def find_discounts(counts: Integers, smoothing: SmoothingSettings) -> Floats:
     """What is taken from a count of 0, 1, 2, …; the last entry holds for all larger ones."""
-    occurring = np.bincount(np.minimum(counts, 101), minlength=102).astype(
-        np.float64
-    )  # n₀, n₁, n₂, …
+    # n₀, n₁, n₂, …
+    occurring = np.bincount(np.minimum(counts, 101), minlength=102).astype(np.float64)
     match smoothing:
         case AbsoluteDiscounting() | KneserNey():
             constant = smoothing.discount

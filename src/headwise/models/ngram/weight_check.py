@@ -22,7 +22,8 @@ from headwise.models.ngram.tables import Level, NgramTables
 
 ROUNDING = 1e-3
 SMALLEST_REST = 1e-6
-"""What the listed words leave is known no better: files have logarithms of seven digits."""
+"""The probability that the listed words leave is known only to this precision: files have
+logarithms of seven digits."""
 
 
 @dataclass(frozen=True)

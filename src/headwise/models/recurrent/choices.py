@@ -32,13 +32,13 @@ from headwise.settings import Settings
 
 
 class NoAttention(Settings):
-    """The encoder's last state is all the decoder knows."""
+    """No attention: the decoder gets only the last state of the encoder."""
 
     kind: Literal["none"] = "none"
 
 
 class Bahdanau(Settings):
-    """The decoder's previous state asks."""
+    """The query is the previous state of the decoder."""
 
     kind: Literal["bahdanau"] = "bahdanau"
     score: ScoreSettings = AdditiveSettings()
@@ -50,7 +50,7 @@ class Bahdanau(Settings):
 
 
 class Luong(Settings):
-    """The decoder's current state asks."""
+    """The query is the current state of the decoder."""
 
     kind: Literal["luong"] = "luong"
     score: ScoreSettings = LUONG_GENERAL

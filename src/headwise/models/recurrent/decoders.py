@@ -3,7 +3,7 @@
 s is the decoder's top state, e the embedding of the word before, h_j the encoder's state at source
 word j.
 
-    fixed vector   s_t = f(s_t-1, e_t)                the encoder's last state is all it knows
+    fixed vector   s_t = f(s_t-1, e_t)                the source is seen through s_0 only
     Bahdanau       c_t = Σ_j a_tj h_j,  a_t = weights(score(s_t-1, h_j))      query: previous state
                    s_t = f(s_t-1, [e_t; c_t]),   out_t = tanh(W [s_t; c_t; e_t])
     Luong          s_t = f(s_t-1, [e_t; out_t-1])     (input feeding; without it, e_t alone)
