@@ -65,7 +65,7 @@ with different seeds learn from the same data."""
 
 
 @dataclass(frozen=True)
-class Description:
+class PreparedRecord:
     """`prepared.json`, written last: a hash of the inputs (`describe_inputs`) and the row
     lengths.
     """
@@ -152,7 +152,7 @@ def prepare_data(
     write_part(data, "train", directory, limits=limits, progress=progress)
     if data.valid:
         write_part(data, "valid", directory, limits=limits, progress=progress)
-    description = Description(wanted, source_row, target_row, valid=bool(data.valid))
+    description = PreparedRecord(wanted, source_row, target_row, valid=bool(data.valid))
     write_sealed_json(directory / DESCRIPTION, asdict(description))
     return open_prepared(directory)
 
@@ -169,12 +169,12 @@ def open_prepared(directory: Path) -> PreparedData:
     return PreparedData(tokenizers, TokenStore(directory / "train"), valid, *rows, vocabulary)
 
 
-def read_description(directory: Path) -> Description:
+def read_description(directory: Path) -> PreparedRecord:
     """Read `prepared.json` and verify its checksum."""
     path = directory / DESCRIPTION
-    found = read_sealed_json(path, Description.__annotations__, remedy=PREPARE_AGAIN)
+    found = read_sealed_json(path, PreparedRecord.__annotations__, remedy=PREPARE_AGAIN)
     try:
-        return Description(
+        return PreparedRecord(
             str(found["inputs"]),
             int(found["source_row"]),
             int(found["target_row"]),
