@@ -105,3 +105,17 @@ def test_a_kind_declares_itself_in_both_languages(kind: type[Kind]) -> None:
         assert words["zh"]
     assert isinstance(kind.example(), kind)
     assert isinstance(declared["paper"], str)
+
+
+def test_an_alternative_is_read_from_the_declarations() -> None:
+    """A message that writes `attention.kind=fused` would be a list of kernels of its own."""
+    words = {word for kind in KERNELS for word in kind.words()}
+    written = re.compile(r"attention\.kind=(\w+)")
+    named = []
+    for path in sorted((ROOT / "attention").rglob("*.py")):
+        own = {kind.word() for kind in KERNELS if path.stem in kind.__module__.split(".")}
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and "Error" in ast.unparse(node.func):
+                found = set(written.findall(ast.unparse(node))) & words - own
+                named += [f"{path}:{node.lineno}: {word}" for word in found]
+    assert named == []

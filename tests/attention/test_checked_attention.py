@@ -119,7 +119,7 @@ def test_words_are_no_tensor() -> None:
 
 def test_global_tokens_under_a_causal_mask_are_refused_with_both_ways_out() -> None:
     with pytest.raises(
-        MaskError, match=r"kind=window or fused in a decoder, or build it with num_global=0"
+        MaskError, match=r"kind=full, .*window in a decoder, or build it with num_global=0"
     ):
         attend(*draw(7, 7, 7), kernel=LongformerAttention(4, 1), mask=causal())
 

@@ -17,7 +17,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.attention.masks import lookup
-from headwise.errors import UsageError
 
 
 def entry_at(table: Float[Tensor, "head distance"], head: Tensor, column: Tensor) -> Tensor:
@@ -97,21 +96,6 @@ def dense_bias(
     if isinstance(bias, VectorBias):
         return bias.scores
     return bias.dense(num_queries, num_keys) if isinstance(bias, DistanceBias) else bias
-
-
-def refuse_vectors(bias: Bias | None, *, kind: str) -> None:
-    """For kernels that do not form their weights: they would add the scores and drop the
-    vectors."""
-    if isinstance(bias, VectorBias):
-        raise UsageError(
-            f"attention.kind={kind} was given a bias with vectors that join the values "
-            "(VectorBias), for which every weight is needed, and it "
-            "forms none; use attention.kind=full, or give VectorBias.scores alone "
-            "(position.values=false)",
-            f"attention.kind={kind} 收到带向量、要加到值上的偏置（VectorBias），这需要每个权重，"
-            "而它不计算权重；"
-            "请用 attention.kind=full，或只给 VectorBias.scores（position.values=false）",
-        )
 
 
 def bias_at(bias: Bias, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:

@@ -268,10 +268,9 @@ class MultiHeadAttention(nn.Module):
         if (why := self.own_sequence_only) is not None:
             raise UsageError(
                 f"attention was asked to attend to another sequence, and {why[0]}; give the same "
-                "tensor as x and memory, or use attention.kind=fused "
-                "without a relation between two sequences",
+                "tensor as x and memory, or use a kernel for two sequences and no relation",
                 f"注意力被要求关注另一个序列，而{why[1]}；请让 x 与 memory 为同一张量，"
-                "或在两个序列之间用不带位置关系的 attention.kind=fused",
+                "或使用可用于两个序列且不带位置关系的内核",
             )
         return self._keys_values(memory)
 

@@ -26,6 +26,7 @@ from jaxtyping import Bool, Int, Integer
 from torch import Tensor
 
 from headwise.attention.masks import Mask, Padding, Segments
+from headwise.attention.refusals import name_able
 from headwise.errors import MaskError
 
 
@@ -141,12 +142,13 @@ def _refuse_broken(numbers: list[Tensor], begins: Tensor, kind: str) -> None:
     )
     again = (num_stretches > num_sentences).nonzero()[:, 0].tolist()
     if again:
+        able, able_zh = name_able(lambda settings: not settings.whole_segments)
         raise MaskError(
             f"attention.kind={kind} was given segments in which a number comes back after another "
             f"one (row {again[0]}), but a sentence must be "
             "contiguous, or its first token and its blocks are undefined; reorder the "
-            "tokens, or use attention.kind=window or fused",
+            f"tokens, or use {able}",
             f"attention.kind={kind} 收到的分段中，有编号在别的编号之后再次出现（第 {again[0]} 行）"
             "，而一个句子必须连续，否则其首词元与分块无从谈起；"
-            "请重排词元，或使用 attention.kind=window 或 fused",
+            f"请重排词元，或使用 {able_zh}",
         )

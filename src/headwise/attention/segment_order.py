@@ -22,10 +22,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from headwise.attention.biases import Bias
-from headwise.attention.masks import Causal, Mask, MaskCondition, Padding, PreparedMask, Segments
+from headwise.attention.masks import Causal, Mask, Padding, PreparedMask, Segments
 from headwise.attention.packed_segments import line_up, read_segments, real_tokens
-from headwise.errors import MaskError, UsageError
+from headwise.attention.refusals import refuse_part
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +73,7 @@ def order_mask(
     for part in mask.parts:  # also in a prepared mask: another kernel may have prepared it
         known = isinstance(part, Padding | Segments) or (causal_too and isinstance(part, Causal))
         if not known:
-            raise _refusal(part, kind, causal_too=causal_too)
+            raise refuse_part(part, kind=kind, causal_too=causal_too)
     if prepared is not None:
         return prepared
     visible, pairs = real_tokens(mask), read_segments(mask)
@@ -82,33 +81,6 @@ def order_mask(
         visible = key != 0 if visible is None else visible & (key != 0)
     line = _lay_out(pairs, mask.causal_offset, num_queries, num_keys) if pairs else None
     return OrderedMask(mask, mask.causal_offset, visible, line)
-
-
-def _refusal(part: MaskCondition, kind: str, *, causal_too: bool) -> MaskError:
-    given = type(part).__name__.lower()
-    can, can_zh = (
-        ("causal, padding and segments", "因果、填充与分段")
-        if causal_too
-        else ("padding and segments", "填充与分段")
-    )
-    ways = "window, linear or fused" if isinstance(part, Causal) else "full or fused"
-    return MaskError(
-        f"attention.kind={kind} cannot honour a mask of kind {given}, only {can}; use "
-        f"attention.kind={ways}",
-        f"attention.kind={kind} 无法遵守 {given} 掩码，只支持{can_zh}；请用 attention.kind={ways}",
-    )
-
-
-def refuse_bias(bias: Bias | None, *, kind: str) -> None:
-    if bias is not None:
-        raise UsageError(
-            f"attention.kind={kind} never forms the score of a single pair, so a bias (relative "
-            "positions, ALiBi) cannot be added to it; "
-            "use attention.kind=full or fused, or positions that are added to x or rotate it",
-            f"attention.kind={kind} 不计算单个查询与键的分数，无法加偏置（相对位置、ALiBi）；请用 "
-            "attention.kind=full 或 fused，"
-            "或改用加到输入上或旋转式的位置编码",
-        )
 
 
 def _lay_out(

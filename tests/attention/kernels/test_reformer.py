@@ -107,7 +107,7 @@ def test_other_sequences_are_refused() -> None:
     with pytest.raises(SettingsError, match="cross_attention"):
         build_attention(Reformer(), dim=8, num_heads=2, dropout_rate=0.0, role="cross")
     kernel = ReformerAttention(4, num_buckets=2, num_rounds=1, window=2)
-    with pytest.raises(UsageError, match="given 3 queries for 5 keys"):
+    with pytest.raises(UsageError, match="given 3 queries and 5 keys"):
         kernel(torch.zeros(1, 1, 3, 4), torch.zeros(1, 1, 5, 4), torch.zeros(1, 1, 5, 4), Mask())
 
 

@@ -14,12 +14,13 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from headwise.attention.biases import Bias, dense_bias, refuse_vectors
+from headwise.attention.biases import Bias, dense_bias
 from headwise.attention.capabilities import AttentionKind
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import Kernel
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.precision import widen
+from headwise.attention.refusals import refuse_vectors
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.settings.kind import Words
 

@@ -45,6 +45,7 @@ from headwise.attention.kernels.longformer import first_tokens
 from headwise.attention.masks import Mask, number_zero
 from headwise.attention.multi_head import Kernel
 from headwise.attention.packed_segments import Sentences, find_sentences
+from headwise.attention.refusals import only_self_attention, refuse_causal
 from headwise.attention.size_checks import BoundedSize, check_sizes
 from headwise.attention.sparse.gathered import Layout, in_eights
 from headwise.attention.sparse.sparse_attention import (
@@ -52,8 +53,6 @@ from headwise.attention.sparse.sparse_attention import (
     SparseAttention,
     SparsePlan,
     dense_by_pairs,
-    only_self_attention,
-    refuse_causal,
 )
 from headwise.attention.sparse.wide_rows import WideRows
 from headwise.settings.kind import Words

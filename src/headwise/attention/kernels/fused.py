@@ -25,11 +25,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headwise.attention.biases import Bias, dense_bias, refuse_vectors
+from headwise.attention.biases import Bias, dense_bias
 from headwise.attention.capabilities import EVERY_NEED, AttentionKind
 from headwise.attention.kernels.full import attention_weights
 from headwise.attention.masks import Causal, Explicit, Mask
 from headwise.attention.multi_head import Kernel, Need
+from headwise.attention.refusals import refuse_vectors
 from headwise.attention.shapes import check_shapes
 from headwise.attention.stored_weights import attend_storing_weights
 from headwise.settings.kind import Words

@@ -36,7 +36,8 @@ from headwise.attention.linear.masked_products import CHUNK, masked_products
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import Kernel, Need
 from headwise.attention.precision import product_dtype
-from headwise.attention.segment_order import OrderedMask, order_mask, prepare_order, refuse_bias
+from headwise.attention.refusals import refuse_bias
+from headwise.attention.segment_order import OrderedMask, order_mask, prepare_order
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.settings.kind import Words
 

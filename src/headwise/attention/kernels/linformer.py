@@ -51,12 +51,12 @@ from headwise.attention.multi_head import Kernel, Need
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.packed_segments import find_first
 from headwise.attention.precision import product_dtype, widen
+from headwise.attention.refusals import name_able, refuse_bias
 from headwise.attention.segment_order import (
     OrderedMask,
     order_mask,
     prepare_order,
     put_in_order,
-    refuse_bias,
 )
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.attention.size_checks import BoundedSize, check_sizes
@@ -183,14 +183,14 @@ class LinformerAttention(nn.Module):
         so the length of the row is checked."""
         num_keys = k.shape[2]
         if num_keys > self.max_length:
+            able, able_zh = name_able(lambda settings: settings.longest_row is None)
             raise UsageError(
                 "attention.kind=linformer has rows for sentences of at most "
                 f"max_length={self.max_length} tokens and got a row of {num_keys}; "
-                "set attention.max_length higher, or use attention.kind=window or linear, which "
-                "take any length",
+                f"set attention.max_length higher, or use {able}, which take any length",
                 f"attention.kind=linformer 只能处理不超过 max_length={self.max_length} "
                 f"个词元的句子，得到长 {num_keys} 的一行；"
-                "请调高 attention.max_length，或用不限长度的 attention.kind=window 或 linear",
+                f"请调高 attention.max_length，或用不限长度的 {able_zh}",
             )
         if lined.line is None:
             time = torch.arange(num_keys, device=k.device)[None]

@@ -43,6 +43,7 @@ from headwise.attention.kernels.window import WindowCache, bias_of_last
 from headwise.attention.masks import Mask, explicit, number_zero
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Relation
 from headwise.attention.packed_segments import Sentences, find_sentences
+from headwise.attention.refusals import only_self_attention, refuse_causal, refuse_offset
 from headwise.attention.size_checks import BoundedSize, check_sizes
 from headwise.attention.sparse.gathered import Layout, fitting_block, in_eights
 from headwise.attention.sparse.sparse_attention import (
@@ -50,11 +51,9 @@ from headwise.attention.sparse.sparse_attention import (
     SparseAttention,
     SparsePlan,
     dense_by_pairs,
-    only_self_attention,
-    refuse_causal,
 )
 from headwise.attention.sparse.wide_rows import WideRows
-from headwise.errors import MaskError, SettingsError, UsageError
+from headwise.errors import SettingsError, UsageError
 from headwise.initialization import PROJECTION_GAIN, InitialWeights, copy_of, xavier, zeros
 from headwise.settings.kind import Words
 
@@ -135,15 +134,8 @@ class LongformerAttention(SparseAttention):
             )
         only_self_attention(self.kind, num_queries, num_keys)
         if (offset := mask.causal_offset) not in (None, 0):
-            raise MaskError(
-                f"attention.kind=longformer was given a causal mask whose queries are {offset} "
-                "positions from their keys, but it is for one sequence, "
-                "in which both are at the same position; use causal() without an offset, or "
-                "attention.kind=window or fused",
-                f"attention.kind=longformer 收到的因果掩码中查询与键相差 {offset} 个位置，"
-                "而它只用于同一序列，两者位置相同；"
-                "请用不带偏移的 causal()，或 attention.kind=window 或 fused",
-            )
+            without = "causal() without an offset, or ", "不带偏移的 causal()，或 "
+            raise refuse_offset(self.kind, offset, *without)
         # Blocks outside the row would be computed and then masked.
         longest = max(1, num_keys)
         if self.num_global > longest or self.dilation > longest:

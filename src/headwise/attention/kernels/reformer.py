@@ -51,18 +51,17 @@ from headwise.attention.multi_head import Kernel, MultiHeadAttention, Need, Rela
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.packed_segments import read_segments
 from headwise.attention.precision import widen
+from headwise.attention.refusals import only_self_attention, refuse_bias, refuse_offset
 from headwise.attention.segment_order import (
     OrderedMask,
     invert,
     order_mask,
     prepare_order,
-    refuse_bias,
 )
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.attention.shared_query_key import SharedQueryKeyAttention
 from headwise.attention.size_checks import BoundedSize, check_sizes
 from headwise.attention.sparse.lsh_buckets import PADDING, find_neighbours
-from headwise.errors import MaskError, UsageError
 from headwise.randomness import torch_generator
 from headwise.settings.kind import Words
 
@@ -228,21 +227,8 @@ class ReformerAttention(nn.Module):
         refuse_bias(bias, kind="reformer")
         lined = order_mask(mask, q.shape[2], k.shape[2], kind="reformer")
         if lined.offset not in (None, 0):
-            raise MaskError(
-                "attention.kind=reformer was given queries and keys that stand at different "
-                "places, and sorts both as one; "
-                "use attention.kind=full or fused",
-                "attention.kind=reformer 将查询与键一同排序，而所给的查询与键位置不同；请用 "
-                "attention.kind=full 或 fused",
-            )
-        if q.shape[2] != k.shape[2]:
-            raise UsageError(
-                f"attention.kind=reformer shares queries and keys, and was given {q.shape[2]} "
-                f"queries for {k.shape[2]} keys; "
-                "use it for self-attention, or attention.kind=fused",
-                f"attention.kind=reformer 共用查询与键，却得到 {q.shape[2]} 个查询与 {k.shape[2]} "
-                "个键；请只用于自注意力，或用 attention.kind=fused",
-            )
+            raise refuse_offset("reformer", lined.offset)
+        only_self_attention("reformer", q.shape[2], k.shape[2])
         return lined
 
     def make_cache(

@@ -22,14 +22,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headwise.attention.biases import Bias, DistanceBias, refuse_vectors
+from headwise.attention.biases import Bias, DistanceBias
 from headwise.attention.kernels.full import attention_weights
 from headwise.attention.masks import Causal, Mask, MaskCondition, PreparedMask
+from headwise.attention.refusals import refuse_vectors
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.attention.sparse.flex import FlexTable, attend_flex, tiles_of
 from headwise.attention.sparse.gathered import Layout, allowed_pairs, attend_gathered
 from headwise.attention.sparse.wide_rows import WideRows, allowed_targets, attend_widely
-from headwise.errors import MaskError, UsageError
 
 Form = Literal["auto", "chunked", "flex"]
 MIN_KEYS_TO_COMPILE = 2048
@@ -189,27 +189,3 @@ def dense_by_pairs(
     query = torch.arange(num_queries, device=device)[:, None]
     table = part.at(batch, head, query, torch.arange(num_keys, device=device))
     return table.expand(num_batch, num_heads, num_queries, num_keys)
-
-
-def refuse_causal(kind: str, mask: Mask, way: str = "", way_zh: str = "") -> None:
-    """For patterns in which some tokens attend to later ones; `way`: what can be done instead."""
-    if mask.causal_offset is not None:
-        raise MaskError(
-            f"attention.kind={kind} was given a causal mask, but its global tokens attend to "
-            f"later ones; use attention.kind=window or fused in a decoder{way}",
-            f"attention.kind={kind} 收到因果掩码，但其全局词元会关注后面的词元；解码器请使用 "
-            f"attention.kind=window 或 fused{way_zh}",
-        )
-
-
-def only_self_attention(kind: str, num_queries: int, num_keys: int) -> None:
-    """Refuse two sequences: a pattern inside sentences is undefined between them."""
-    if num_queries != num_keys:
-        raise UsageError(
-            f"attention.kind={kind} was given {num_queries} queries and {num_keys} keys; it needs "
-            "the same tokens on both "
-            "sides (self-attention); use attention.kind=fused between two sequences",
-            f"attention.kind={kind} 收到 {num_queries} 个查询和 {num_keys} 个键；"
-            "它要求两边是同一些词元（自注意力）；"
-            "两个序列之间请使用 attention.kind=fused",
-        )
