@@ -14,8 +14,6 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwise"
 NOT_YET: dict[str, str] = {
     # Names that are still defined twice, and the folder that should choose another one.
-    "Body": "inspecting",
-    "Description": "inspecting",
 }
 
 

@@ -30,7 +30,7 @@ from headwise.tasks.task import CountedPart, CountedTask
 from headwise.tasks.translation.bundle import load_translator_bundle
 
 
-class Body(Protocol):
+class DescribedParts(Protocol):
     """The parts and costs of a model."""
 
     @property
@@ -48,7 +48,7 @@ class Description:
     task: str
     data: Mapping[str, Any]
     """The recipe's `data` section."""
-    body: Body
+    body: DescribedParts
     results: Mapping[str, Any] | None
     """Of a trained model: sizes of its data and its scores."""
 
@@ -207,7 +207,7 @@ def _describe_bundle(path: Path, length: int) -> Description:
     word = task_of_bundle(path)
     if word == "translation":
         opened = load_translator_bundle(path)
-        body: Body = describe(opened.model, source_length=length, target_length=length)
+        body: DescribedParts = describe(opened.model, source_length=length, target_length=length)
         data = opened.recipe.model_dump(mode="json")["data"]
         return Description(word, data, body, opened.results)
     recipe = _read_recipe(path, word)
@@ -236,7 +236,7 @@ def _read_recipe(path: Path, word: str) -> AnyRecipe | None:
     )
 
 
-def _describe_step(step: PlannedStep, length: int) -> Body:
+def _describe_step(step: PlannedStep, length: int) -> DescribedParts:
     with torch.device("meta"):
         module = step.build(1)
     if isinstance(module, TranslationModel):
