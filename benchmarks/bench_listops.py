@@ -98,6 +98,13 @@ def accuracy(
     return right / len(data)
 
 
+def draw_order(num_examples: int, num_drawn: int) -> np.ndarray:
+    """Numbers of training examples, one shuffled epoch after another."""
+    order = numpy_generator(SEED, "listops order")
+    epochs = -(-num_drawn // num_examples)
+    return np.concatenate([order.permutation(num_examples) for _ in range(epochs)])
+
+
 def train_one(kind: str, options: Any) -> dict[str, Any]:
     """Train one kernel and measure it; what a child process does."""
     device = torch.device(options.device)
@@ -117,13 +124,7 @@ def train_one(kind: str, options: Any) -> dict[str, Any]:
         optimizer,
         lambda step: min((step + 1) / warmup, 0.5 + 0.5 * np.cos(np.pi * min(1.0, step / steps))),
     )
-    order = numpy_generator(SEED, "listops order")
-    numbers = np.concatenate(
-        [
-            order.permutation(len(data["train"]))
-            for _ in range(-(-steps * options.batch // len(data["train"])))
-        ]
-    )
+    numbers = draw_order(len(data["train"]), steps * options.batch)
     began, curve, total = time.perf_counter(), [], torch.zeros((), device=device)
     every = max(1, steps // 10)
     redrawn = [(name, part) for name, part in model.named_modules() if hasattr(part, "before_step")]
@@ -131,13 +132,9 @@ def train_one(kind: str, options: Any) -> dict[str, Any]:
         for name, part in redrawn:  # random features, as the training loop draws them
             part.before_step(step + 1, key=f"{SEED}/{name}")
         chosen = numbers[step * options.batch : (step + 1) * options.batch]
-        rows = (
-            torch.from_numpy(data["train"].rows(chosen, LENGTH))
-            .long()
-            .to(device, non_blocking=True)
-        )
-        answers = (
-            torch.from_numpy(data["train"].values[chosen]).long().to(device, non_blocking=True)
+        rows, answers = (
+            torch.from_numpy(table).long().to(device, non_blocking=True)
+            for table in (data["train"].rows(chosen, LENGTH), data["train"].values[chosen])
         )
         with autocast(device, dtype):
             loss = F.cross_entropy(run(rows).float(), answers)

@@ -1,11 +1,13 @@
-"""Proof by probes: the same sentences through Headwise and through what was written, before anybody
-is given it.
+"""Compare an exported translator with Headwise on probe sentences before it is published.
 
-    in float32    every token's log-probability within 1e-3 (rounding makes some 1e-6), greedy search and beam token for token
-    rounded       (int8, float16, …) a token's log-probability within 0.5 on average; how many translations stay the same is told
+    float32      the log-probability of every token within 1e-3 (rounding makes about 1e-6); greedy
+                 search and beam search equal token for token
+    quantised    (int8, float16, …) log-probabilities within 0.5 on average; the number of equal
+                 translations is reported
 
-Where the two tokens of a first difference are tied within the tolerance, either is right. The
-recipe's own search is measured too: its stop rule may have no equal there (ctranslate2_search.py).
+If the two tokens at the first difference are tied within the tolerance, either is accepted. The
+recipe's own search is compared too, because its stop rule may have no counterpart in CTranslate2
+(ctranslate2_search.py).
 
 Tested: a changed weight is found, and nothing is published.
 """

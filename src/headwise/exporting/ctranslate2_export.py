@@ -1,12 +1,11 @@
-"""A translator for places where Headwise is not: a directory that CTranslate2 and sentencepiece can
-use by themselves.
+"""Export a translator to a directory that CTranslate2 and sentencepiece can use without Headwise.
 
-    model.bin  config.json  *_vocabulary.json      CTranslate2's
-    pieces.model (or source.model, target.model)   sentencepiece's
-    README.md  MANIFEST.json                       the Python code that translates, the search; checksums
+    model.bin  config.json  *_vocabulary.json      read by CTranslate2
+    pieces.model (or source.model, target.model)   read by sentencepiece
+    README.md  MANIFEST.json                       Python code that translates; checksums
 
-It is written beside, compared with Headwise on probe sentences (ctranslate2_check.py) and published
-by one rename, or not at all.
+The directory is written under a temporary name, compared with Headwise on probe sentences
+(ctranslate2_check.py) and published by one rename, or not at all.
 """
 
 import importlib.util
@@ -216,22 +215,27 @@ def write_readme(
             f" Rounded to {exported.quantization} they are {rounded.difference:.1e} off on average."
         )
     last = exact if rounded is None else rounded
-    proof += f" The search above gave {last.num_same} of {last.num_probes} the same translation as the recipe's."
+    proof += (
+        f" The search above gave {last.num_same} of {last.num_probes} the same translation as the "
+        "recipe's."
+    )
     left_out = (
         f"\nNot in it, because CTranslate2 has no words for it: {', '.join(search.left_out)}.\n"
         if search.left_out
         else ""
     )
+    weights = "float32" if exported.quantization == "none" else exported.quantization
     return f"""# Translator {source} → {target} for CTranslate2
 
-Written by headwise {headwise.__version__}; weights: {"float32" if exported.quantization == "none" else exported.quantization}. Needs
+Written by headwise {headwise.__version__}; weights: {weights}. Needs
 `pip install "ctranslate2>=4.8.4" sentencepiece` and nothing else.
 
 ```python
 {write_code(search, names)}```
 
-One sentence a line; a blank line stays blank. `search` and `longest` are the recipe's decoding. Two things Headwise does beyond that: it
-writes a "▁" of the text itself as U+F8FE 1, and a control character in a translation as a space.
+One sentence a line; a blank line stays blank. `search` and `longest` are the recipe's decoding. Two
+things Headwise does beyond that: it writes a "▁" of the text itself as U+F8FE 1, and a control
+character in a translation as a space.
 {left_out}
 ## Checked
 

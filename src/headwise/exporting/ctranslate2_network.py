@@ -1,14 +1,18 @@
-"""A Transformer in CTranslate2's words: the same weights under other names, so that another program
-computes the same function.
+"""A Transformer as a CTranslate2 network: the same weights under other names, so that another
+program computes the same function.
 
-    Headwise                        CTranslate2 (ctranslate2.specs)
-    query, key_value                self_attention.linear_0 (all three stacked); cross: linear_0 and linear_1
-    gate_widen (gate, wide)         linear_0 with its activation, linear_0_noact
-    sinusoidal, learned             position_encodings.encodings, a table: its own waves are laid out otherwise
-    rotary; relative; t5            rotary_dim; relative_position_keys and _values; relative_attention_bias
+    Headwise                   CTranslate2 (ctranslate2.specs)
+    query, key_value           self_attention.linear_0 (all three stacked);
+                               cross-attention: linear_0 and linear_1
+    gate_widen (gate, wide)    linear_0 with its activation, linear_0_noact
+    sinusoidal, learned        position_encodings.encodings, a table, because CTranslate2 orders
+                               its own sinusoids differently
+    rotary                     rotary_dim
+    relative                   relative_position_keys, relative_position_values
+    t5                         relative_attention_bias
 
-Klein et al. 2020 (OpenNMT's engine, C++ without torch). What it has no word for is refused by name
-before anything is written.
+Klein et al. 2020 (OpenNMT's engine, C++ without torch). A part that CTranslate2 cannot express is
+named in an error before anything is written.
 
 Tested against: the log-probability of every token and the results of both searches, for each
 combination (1e-4).

@@ -1,16 +1,18 @@
-"""A recipe's search in CTranslate2's words: the arguments of `translate_batch` that give the same
-translations.
+"""A recipe's search as arguments of CTranslate2's `translate_batch`, with equal translations.
 
-    size → beam_size       average alpha → length_penalty (the end counts: return_end_token)       none → 0
-    filled → patience 1: exactly the same rule          likely, proven → patience 2: CTranslate2 stops once 2k have finished
+    size                    beam_size
+    length penalty          average: length_penalty = alpha (the end counts: return_end_token);
+                            none: 0
+    stop rule filled        patience 1, exactly the same rule
+    likely, proven          patience 2: CTranslate2 stops once 2k hypotheses have finished
 
 `max_decoding_length` holds for a whole call, ours for each sentence
-(`decoding/rules/length_limit.py`): whoever calls gives sentences of one limit at a time.
-CTranslate2's default `min_decoding_length` of 1 hides the end at the first step and shares its
-probability out; 0 leaves the model's own numbers. `likely` and `proven` have no word of their own:
-with patience 2 all of 1,200 sentences of the demos (en-de, zh-en) came out the same, with patience
-1 all but 28 (and all of them where ours stops when filled). What a recipe asks beyond that is
-named, not silently left out.
+(`decoding/rules/length_limit.py`), so the caller passes sentences of one limit at a time.
+CTranslate2's default `min_decoding_length` of 1 forbids the end at the first step and renormalises;
+0 keeps the probabilities of the model. `likely` and `proven` have no exact counterpart: with
+patience 2 all of 1,200 sentences of the demos (en-de, zh-en) were the same, with patience 1 all but
+28 (and all of them with the stop rule filled). Settings that cannot be expressed are listed for the
+user.
 
 Tested against: both programs' outputs (tests/exporting/test_ctranslate2_export.py).
 """

@@ -1,9 +1,8 @@
 """What is wrong with a run directory: the findings of `headwise doctor DIR`.
 
-It looks at what resuming a run and loading a model look at, with the same functions, and changes
-nothing:
-
-    recipe.yaml   LATEST   checkpoints/*   best/*   snapshots/*   data/*   model/   leftovers of a kill
+It checks what resuming a run and loading a model check, with the same functions, and changes
+nothing: recipe.yaml, LATEST, checkpoints/*, best/*, snapshots/*, data/*, model/, and leftovers of a
+killed process.
 
 Tested: for each file of a run of each task, a flipped bit is damage here exactly if resuming or
 loading objects to it.

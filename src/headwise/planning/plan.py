@@ -155,10 +155,10 @@ class Plan:
         batch_tokens = self.run.batch_rows * self.run.target_row * self.each.devices
         return say(
             f"{self.each.devices} devices are {how} than {few.devices} ({mine:,.0f} against "
-            f"{theirs:,.0f} {self.run.token[0]}s/s): they share {self.run.batch_rows} rows a batch, "
-            f"{num_rows} at most for each; raise training.batch_tokens ({batch_tokens} is the "
-            "recipe's batch on each; then take fewer updates and a higher learning rate), or use "
-            "fewer devices",
+            f"{theirs:,.0f} {self.run.token[0]}s/s): they share {self.run.batch_rows} rows a "
+            f"batch, {num_rows} at most for each; raise training.batch_tokens ({batch_tokens} is "
+            "the recipe's batch on each; then take fewer updates and a higher learning rate), or "
+            "use fewer devices",
             f"{self.each.devices} 个设备{how}比 {few.devices} 个更快（每秒 {mine:,.0f} 对 "
             f"{theirs:,.0f} {self.run.token[1]}）：它们分担每批 {self.run.batch_rows} 行，各自最多 "
             f"{num_rows} 行；请增大 training.batch_tokens（{batch_tokens} 即每个设备各一批；"
