@@ -9,9 +9,10 @@ read (`translation/preflight.py`).
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from headwise.errors import UsageError, is_out_of_memory
@@ -19,7 +20,8 @@ from headwise.language import say
 from headwise.planning.available_memory import available_memory
 from headwise.planning.hardware import GIB
 from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
-from headwise.tasks.training_cost import Trial, measure_cost
+from headwise.planning.units import mebibytes
+from headwise.tasks.training_cost import TrainingCost, Trial, measure_cost
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 
@@ -40,8 +42,38 @@ def check_memory(trial: Trial, training: TrainingSettings, *, anyway: bool) -> N
     needed = measure_cost(trial, training=training).memory
     if needed <= (1 - MARGIN_OF_MEMORY) * available:
         return
-    en, zh = _describe(needed, available, training)
-    if needed <= (1 + MARGIN_OF_MEMORY) * available or anyway:
+    may_fit = needed <= (1 + MARGIN_OF_MEMORY) * available or anyway
+    _refuse_or_warn(_describe(needed, available, training), may_fit=may_fit)
+
+
+def check_counting_memory(bound: int, measure: Callable[[], TrainingCost], *, anyway: bool) -> None:
+    """The same for a model that is counted: `bound` bytes are certainly enough, `measure` predicts
+    what is needed.
+    """
+    available = available_memory(torch.device("cpu"))
+    if available is None or bound < available // 2:
+        return
+    needed = measure().memory
+    if needed <= (1 - MARGIN_OF_MEMORY) * available:
+        return
+    en = (
+        f"counting needs about {_amount(needed)}, {_amount(available)} are free; give less text, "
+        "or lower model.order (n-grams) or model.dim (word vectors)"
+    )
+    zh = (
+        f"计数约需 {_amount(needed)}，可用 {_amount(available)}；请减少文本，或减小 "
+        "model.order（n 元语法）、model.dim（词向量）"
+    )
+    _refuse_or_warn((en, zh), may_fit=needed <= (1 + MARGIN_OF_MEMORY) * available or anyway)
+
+
+def _amount(nbytes: float) -> str:
+    return f"{nbytes / GIB:.1f} GiB" if nbytes >= GIB else mebibytes(nbytes)
+
+
+def _refuse_or_warn(said: tuple[str, str], *, may_fit: bool) -> None:
+    en, zh = said
+    if may_fit:
         logger.warning("%s", say(f"it may not fit: {en}", f"可能放不下：{zh}"))
         return
     raise TooLargeError(

@@ -3,7 +3,7 @@
     read the recipe → check recipe, files, memory → open the run directory → prepare the data
     → build the model → train (training/loop.py), or count → save the bundle → measure → save again
 
-    runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/
+    runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/   notes.json (if any)
 
 A run directory is made once, refused when it holds another run, and resumed bit-exactly when asked.
 If preparing the data fails, a directory that was made for it is removed again: bad input leaves
@@ -18,7 +18,6 @@ Tested by `tests/promises` over the table of tasks, and by `tests/survival`.
 """
 
 import contextlib
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -33,11 +32,11 @@ from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import write_bundle
 from headwise.tasks.events import Events, Silence
-from headwise.tasks.measured_corpora import note_on_measuring
-from headwise.tasks.memory_check import explaining_memory
+from headwise.tasks.memory_check import check_counting_memory, explaining_memory
 from headwise.tasks.model_card import model_card
 from headwise.tasks.named_files import check_named_files
 from headwise.tasks.recipe import complete_recipe, load_recipe, recipe_from
+from headwise.tasks.run_notes import keep_notes, warn_of_measuring, warning_once
 from headwise.tasks.run_start import RunSummary, begin_run
 from headwise.tasks.table import find_task
 from headwise.tasks.task import (
@@ -59,8 +58,6 @@ from headwise.training.run_directory import RunDirectory, check_directory
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe
 from headwise.weights import Weights
-
-logger = logging.getLogger(__name__)
 
 
 def train(
@@ -84,9 +81,9 @@ def train(
     loaded = _load(recipe, overrides)
     task = find_task(loaded)
     watcher = events or Silence()
-    notes = _warn_of_measuring(recipe, overrides)
+    notes = warn_of_measuring(recipe, overrides)
     if isinstance(task, CountedTask):
-        summary = _count(task, loaded, directory, watcher, notes, resume=resume)
+        summary = _count(task, loaded, directory, watcher, notes, resume=resume, anyway=anyway)
     else:
         summary = _train(task, loaded, directory, watcher, notes, resume=resume, anyway=anyway)
     return summary
@@ -120,6 +117,7 @@ def _train(
         )
         if opened is not None:
             stack.enter_context(opened)
+            notes = keep_notes(opened, recipe, notes)
         share = Share(processes.number, processes.count, training.accumulation)
         learner = task.learner(recipe, prepared, module, share=share, directory=directory)
         if opened is not None:
@@ -157,6 +155,7 @@ def _count(
     notes: tuple[str, ...],
     *,
     resume: bool,
+    anyway: bool,
 ) -> RunSummary:
     """A model that is counted in one pass: there are no checkpoints to resume from."""
     check_named_files(recipe)
@@ -173,6 +172,7 @@ def _count(
     def prepare_and_count() -> tuple[Any, Counted]:
         prepared = task.prepare(recipe, directory / "data", watcher)
         watcher.note(task.describe_start(recipe, prepared, None))
+        _check_counting(task, recipe, prepared, anyway=anyway)
         return prepared, task.count(recipe, prepared, watcher)
 
     opened, (prepared, counted) = begin_run(directory, recipe, prepare_and_count, resume=resume)
@@ -205,7 +205,7 @@ def check_run(
     found = _load(recipe, overrides)
     task = find_task(found)
     watcher = events or Silence()
-    notes = _warn_of_measuring(recipe, overrides)
+    notes = warn_of_measuring(recipe, overrides)
     if run is not None:
         path = require_path(run, "run", "runs/mine")
         settings = found.model_dump(mode="json")
@@ -219,6 +219,7 @@ def check_run(
     name = "RECIPE" if isinstance(recipe, AnyRecipe) else str(recipe)
     if counts:
         watcher.note(task.describe_start(found, prepared, None))
+        _check_counting(task, found, prepared, anyway=anyway)
         cost = task.count_cost(found, prepared)
     else:
         module = task.build(found, prepared)
@@ -227,6 +228,13 @@ def check_run(
         cost = measure_cost(task.trial(found, prepared, module), training=training_of(found))
     results = {**task.sizes(found, prepared), **cost.tell(watcher, recipe_name=name)}
     return RunSummary(None, found, results, notes=notes)
+
+
+def _check_counting(
+    task: CountedTask[Any, Any], recipe: AnyRecipe, prepared: Any, *, anyway: bool
+) -> None:
+    bound = task.bound_memory(recipe, prepared)
+    check_counting_memory(bound, lambda: task.count_cost(recipe, prepared), anyway=anyway)
 
 
 def check_before_start(
@@ -239,8 +247,9 @@ def check_before_start(
         with torch.device("meta"):
             step = task.planned_step(recipe)
             freeze(step.build(step.num_rows), training.freeze)
-    check_named_files(recipe)
-    task.check(recipe, num_processes=num_processes, anyway=anyway)
+    with warning_once():
+        check_named_files(recipe)
+        task.check(recipe, num_processes=num_processes, anyway=anyway)
 
 
 def _open(
@@ -319,15 +328,6 @@ def _training_results(
 def count_parameters(module: torch.nn.Module) -> int:
     """Numbers that a module learns."""
     return sum(parameter.numel() for parameter in module.parameters())
-
-
-def _warn_of_measuring(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> tuple[str, ...]:
-    """A warning that must stand beside the results too: measured on another corpus than trained."""
-    note = note_on_measuring(recipe, overrides)
-    if note is None:
-        return ()
-    logger.warning("%s", note)
-    return (note,)
 
 
 def _load(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> AnyRecipe:

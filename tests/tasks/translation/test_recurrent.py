@@ -161,7 +161,7 @@ def test_its_recipe_survives_being_written_and_a_kind_may_still_be_left_out(tmp_
 
 
 def test_it_is_described_and_planned() -> None:
-    names = [part.name for part in describe_model("pocket-recurrent").parts]
+    names = [part["name"] for part in describe_model("pocket-recurrent").as_dict()["parts"]]
     assert names == [
         "embedding",
         "recurrent_encoder",
