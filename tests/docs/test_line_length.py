@@ -1,15 +1,20 @@
 """Prose has lines of at most 100 columns, as code does; a Chinese character takes two.
 
-Tables, pictures, lines with an address, and links alone on their line may be longer.
+Tables, pictures, lines with an address, and links alone on their line may be longer. Ruff checks
+the Python files in the same way (E501), their strings, comments and docstrings included.
+
+A line of Chinese does not end between two characters: most renderers show a line break as a space.
+It ends after punctuation, or beside a Latin word, where a space stands anyway.
 """
 
+import itertools
 import re
 import unicodedata
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, read_page
 
 LONGEST = 100
 
@@ -39,3 +44,31 @@ def test_lines_fit_the_width(path: Path) -> None:
         if columns(line) > LONGEST and not may_be_longer(line)
     ]
     assert found == []
+
+
+def breaks_inside_chinese(path: Path) -> list[str]:
+    """Places where a line ends with a Chinese character and the next begins with one."""
+    prose = read_page(path).prose
+    return [
+        f"{number}: …{line[-8:]} / {following[:8]}…"
+        for (number, line), (next_number, following) in itertools.pairwise(prose)
+        if next_number == number + 1
+        and re.search(r"[\u4e00-\u9fff]$", line)
+        and re.match(r"\s*[\u4e00-\u9fff]", following)
+        and not line.startswith(("#", "|"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in documents() if path.suffix == ".md"],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
+def test_lines_of_chinese_end_at_punctuation(path: Path) -> None:
+    assert breaks_inside_chinese(path) == []
+
+
+def test_a_break_inside_chinese_would_be_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("句子在这里\n断开。\n\n句子在逗号处，\n断开。\n", "utf-8")
+    assert len(breaks_inside_chinese(page)) == 1
