@@ -1,4 +1,4 @@
-"""`headwise attend`: attention worked out step by step for numbers one can check by hand."""
+"""`headwise attend`: attention calculated step by step, on numbers that can be checked by hand."""
 
 import argparse
 import json
@@ -26,7 +26,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "  headwise attend --example two-column --score additive\n"
         '  headwise attend --keys "51,56,58" --values "40,43,48" --queries 57 --score gaussian\n'
         '  headwise attend --keys "1,0;0,1" --values "10;20" --queries "3,1;" --weights sparsemax\n'
-        "  headwise attend --keys keys.csv --values values.csv --queries queries.csv --plot attention.png"
+        "  headwise attend --keys keys.csv --values values.csv --queries queries.csv --plot "
+        "attention.png"
     )
     parser = commands.add_parser(
         "attend",
@@ -57,7 +58,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "local_p（Luong），window.half_width=1，local_p 所预测的位置由 W_p 与 v_p 决定。",
         ),
     )
-    # "-1,2" is a table of numbers and no option.
+    # "-1,2" is a table of numbers, not an option.
     parser._negative_number_matcher = re.compile(r"^-[\d.][\d.,;eE+\- ]*$")
     _add_numbers(parser)
     parser.add_argument(

@@ -1,5 +1,6 @@
-"""`headwise compare`: ways of training side by side at the same budget; `compare attention`: all
-kernels by length; `compare lineage`: language models from n-grams to GPT on one text."""
+"""`headwise compare` trains variants with the same budget; `compare attention` measures all kernels
+by length; `compare lineage` compares language models from n-grams to GPT on one text.
+"""
 
 import argparse
 import json
@@ -28,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n  "
             "headwise compare base my.yaml training.steps=20000 --directory runs/two\n  headwise "
             "compare ud-ewt-tags model.kind=word,window,encoder model.letters=0 --directory "
-            "runs/rungs\n\nWhat all runs would refuse is said before any begins; runs with the "
+            "runs/taggers\n\nWhat all runs would refuse is said before any begins; runs with the "
             "same data and text prepare it once.\n\n`headwise compare attention` measures every "
             "attention kernel at growing lengths: time, memory, distance from exact attention "
             "(all of them up to 4,096 tokens: 6 minutes on two busy CPU cores):\n\n  headwise "
@@ -45,7 +46,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "full}' --directory runs/kernels\n  headwise compare base my.yaml "
             "training.steps=20000 --directory runs/two\n  headwise compare ud-ewt-tags "
             "model.kind=word,window,encoder model.letters=0 --directory "
-            "runs/rungs\n\n所有运行都会拒绝的问题在开始之前就说明；"
+            "runs/taggers\n\n所有运行都会拒绝的问题在开始之前就说明；"
             "数据与文本设置相同的运行只准备一次数据。\n\n`headwise compare attention` "
             "在逐渐增大的长度上测量每种注意力内核：用时、内存、与精确注意力的距离（全部测到 4,096 "
             "词元：在两个繁忙的 CPU 核心上用了 6 分钟）：\n\n  headwise compare attention "
@@ -56,6 +57,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
         ),
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "overrides",
         nargs="*",
@@ -93,7 +98,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def _add_attention(parser: argparse.ArgumentParser) -> None:
-    """Options of `compare attention`; recipes say these things themselves."""
+    """Options of `compare attention`; for recipes the same is said with key.path=value."""
     group = parser.add_argument_group(
         say("only with `compare attention`", "仅用于 `compare attention`")
     )
@@ -143,7 +148,7 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_lineage(parser: argparse.ArgumentParser) -> None:
-    """Options of `compare lineage`: what every model is asked."""
+    """Options of `compare lineage`: the questions for every model."""
     group = parser.add_argument_group(
         say("only with `compare lineage`", "仅用于 `compare lineage`")
     )
@@ -168,7 +173,7 @@ def _add_lineage(parser: argparse.ArgumentParser) -> None:
 
 
 class Compared(RecipeName):
-    """A recipe, a change of recipes, or one of the two words for what is not made of recipes."""
+    """A recipe, a change of recipes, or one of the words `attention` and `lineage`."""
 
     def locate(self) -> Path | None:
         return None if "=" in self or self in ("attention", "lineage") else super().locate()
@@ -323,7 +328,7 @@ def _run_recipes(arguments: argparse.Namespace) -> int:
         )
         try:
             pictures = draw_comparison(result)
-        except UsageError as error:  # no matplotlib: the numbers are there all the same
+        except UsageError as error:  # without matplotlib there are no pictures, but the table
             pictures = ()
             display.note(str(error))
     if arguments.json:
@@ -336,7 +341,7 @@ def _run_recipes(arguments: argparse.Namespace) -> int:
 
 
 def read_numbers(text: str, option: str) -> tuple[int, ...]:
-    """`1,2,3` as numbers."""
+    """`1,2,3` as a tuple of numbers."""
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError as error:

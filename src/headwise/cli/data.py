@@ -1,4 +1,4 @@
-"""`headwise data`: known public corpora: list them, fetch them by checksum, check what is on disk."""
+"""`headwise data`: list known public corpora, download them by checksum, check those on disk."""
 
 import argparse
 import json
@@ -124,7 +124,7 @@ def _fetch(names: list[str], *, as_json: bool) -> int:
         for name in names:
             try:
                 paths += fetch_corpus(name, progress=display.count)
-            except DataError as error:  # the others may be had nevertheless
+            except DataError as error:  # the other corpora may still be available
                 failures.append(error)
     if as_json:
         sys.stdout.write(
@@ -157,7 +157,10 @@ def _check(names: list[str], *, as_json: bool) -> int:
         for state in states:
             sys.stdout.write(f"{words[state.state]}\t{state.path}\n")
         if not states:
-            text = f"nothing to check in {data_directory()}; fetch a corpus first: headwise data fetch multi30k"
+            text = (
+                f"nothing to check in {data_directory()}; fetch a corpus first: headwise data "
+                "fetch multi30k"
+            )
             write_line(
                 say(
                     text,

@@ -1,4 +1,4 @@
-"""`headwise demo`: watch a translator learn, then use it."""
+"""`headwise demo`: train a small translator in a few minutes, then use it."""
 
 import argparse
 import json

@@ -1,4 +1,6 @@
-"""`headwise evaluate`: how good is a translator, and is it really better than another?"""
+"""`headwise evaluate`: how good a translator is, and whether it is significantly better than
+another.
+"""
 
 import argparse
 import json
@@ -41,6 +43,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "--against theirs.txt",
         ),
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", type=ModelOrCheckpoint, metavar="DIR", help=say("a bundle", "模型目录")
     )
@@ -73,6 +79,23 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="FILE",
         help=say("write the translations here", "把译文写到此处"),
     )
+    _add_scoring(parser)
+    parser.add_argument(
+        "--set",
+        dest="changes",
+        action="append",
+        default=[],
+        metavar="key=value",
+        help=say("change one decoding value", "修改一个解码值"),
+    )
+    add_computing(parser)
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
+
+
+def _add_scoring(parser: argparse.ArgumentParser) -> None:
+    """Options for how the texts are compared."""
     parser.add_argument(
         "--target",
         metavar="LANG",
@@ -88,18 +111,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--lowercase", action="store_true", help=say("ignore upper and lower case", "忽略大小写")
-    )
-    parser.add_argument(
-        "--set",
-        dest="changes",
-        action="append",
-        default=[],
-        metavar="key=value",
-        help=say("change one decoding value", "修改一个解码值"),
-    )
-    add_computing(parser)
-    parser.add_argument(
-        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
     )
 
 

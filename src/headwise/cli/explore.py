@@ -1,4 +1,4 @@
-"""`headwise explore`: the page on which a model can be watched."""
+"""`headwise explore`: a web page that shows how a model attends, searches and decides."""
 
 import argparse
 import sys
@@ -65,8 +65,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def find_demos(directory: Path) -> list[str]:
-    """What `headwise demo` or the page has trained: `directory` and its neighbours named after a
-    pair of languages.
+    """The models that `headwise demo` or the page has trained: `directory` and its siblings named
+    after a pair of languages.
     """
     from headwise.serving.work.demo_training import Pair
     from headwise.storage import MANIFEST
@@ -91,13 +91,12 @@ def run(arguments: argparse.Namespace) -> int:
     settings = server_settings(arguments)
     given = list(arguments.models)
     if not given:
-        # Where the demo will be trained its curves will be, though the directory may not be there
-        # yet.
+        # The directory of the demo may not exist yet, but its curves will appear there.
         settings = settings.model_copy(update={"demo": DEMO, "runs": settings.runs or DEMO.parent})
         given = find_demos(DEMO)
     models = load_models(given, device=arguments.device, precision=arguments.precision)
     if settings.port == USUAL_PORT:
-        # Somebody else may listen there; a person who only wants to look should not have to care.
+        # Another program may use the port; then a free one is chosen.
         try:
             open_socket(settings).close()
         except UsageError:

@@ -1,4 +1,4 @@
-"""`headwise export`: a model for places where Headwise is not."""
+"""`headwise export`: write a model for a program that works without Headwise."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`headwise generate`: a language model writes on."""
+"""`headwise generate`: continue a text with a language model."""
 
 import argparse
 import json
@@ -26,6 +26,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise generate --model runs/ptb-lstm 'the company' --greedy",
         ),
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "beginning", nargs="?", default="", metavar="BEGINNING", help=say("its first words", "开头")
     )

@@ -1,5 +1,5 @@
-"""What `headwise classify` and `headwise tag` have in common: where texts come from, tables of
-classes.
+"""What `headwise classify` and `headwise tag` share: their options, the source of the texts, and
+tables of classes.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def check(arguments: argparse.Namespace) -> None:
 def run_labelling(
     arguments: argparse.Namespace, *, tags: bool, show: Callable[["LabelledAnswer"], None]
 ) -> int:
-    """Answer or measure with a model of the right shape."""
+    """Label texts or measure a model; `classify` and `tag` name the kind of model they need."""
     from headwise.evaluation.label_scores import CutTexts
     from headwise.tasks.labels.labeller import Labeller
 

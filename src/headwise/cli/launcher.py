@@ -1,5 +1,5 @@
-"""How this process was started: whether it is the one that speaks (under torchrun the first), and
-the command that goes on with it.
+"""How this process was started: whether it is the process that prints (the first one under
+torchrun), and the command that resumes its run.
 """
 
 import os
@@ -8,16 +8,14 @@ from collections.abc import Sequence
 
 
 def is_first_process() -> bool:
-    """Read from what torchrun sets, because loading torch to find out would take longer than most
-    commands.
+    """Read from the variables that torchrun sets, because importing torch would take longer than
+    most commands.
     """
     return os.environ.get("RANK", "0") == "0" or "WORLD_SIZE" not in os.environ
 
 
 def resume_command(given: Sequence[str], *, command: str, run: str | None) -> str:
-    """The shortest command that goes on with the run: a run keeps its recipe and what was changed
-    of it.
-    """
+    """The shortest command that resumes the run: a run keeps its recipe and its overrides."""
     if command == "train" and run is not None:
         words = [
             "train",
@@ -27,8 +25,7 @@ def resume_command(given: Sequence[str], *, command: str, run: str | None) -> st
             *(word for word in given if word in ("--anyway", "--json")),
         ]
     else:
-        words = [
-            word for word in given if word != "--fresh"
-        ]  # of the demo, which goes on by itself
+        # The demo resumes by itself, unless --fresh is given.
+        words = [word for word in given if word != "--fresh"]
     launcher = "torchrun … -m -- " if "WORLD_SIZE" in os.environ else ""
     return launcher + shlex.join(["headwise", *words])

@@ -1,11 +1,10 @@
-"""The parser, the list of commands, and the one place where errors become messages and exit
-statuses.
+"""The parser, the list of commands, and the place where errors become messages and exit statuses.
 
 Exit status: 0 done · 1 our failure · 2 the caller's mistake · 3 bad or damaged data · 130/143 after
 a saved stop. Results go to standard output, progress and messages to standard error. A command has
-up to three parts: `add_parser` declares its options, `check` refuses options that do not go
-together, `run` does the work. Between the two last the files that the options name are checked
-(options/paths.py). Nothing heavy is imported before `run`, so that help and most errors come at once.
+up to three parts: `add_parser` declares its options, `check` refuses options that contradict each
+other, `run` does the work. The files that options name are checked between `check` and `run`
+(options/path_checks.py). Nothing heavy is imported before `run`, so help and most errors are fast.
 """
 
 import argparse
@@ -84,9 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _language_asked(arguments: Sequence[str]) -> None:
-    """`--lang` decides the language of the help itself, so it is looked at before the parser is
-    built.
-    """
+    """Set the language from `--lang` before the parser is built, because it holds the help."""
     for number, argument in enumerate(arguments):
         value = argument.removeprefix("--lang=") if argument.startswith("--lang=") else None
         if argument == "--lang" and number + 1 < len(arguments):
@@ -96,8 +93,8 @@ def _language_asked(arguments: Sequence[str]) -> None:
 
 
 class _Notices(logging.Handler):
-    """Notices of the library (logging) as plain lines on standard error; a live display moves out
-    of their way.
+    """Prints the library's log messages as lines on standard error; a live display makes way for
+    them.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -106,24 +103,24 @@ class _Notices(logging.Handler):
 
 @contextlib.contextmanager
 def _listening() -> Iterator[None]:
-    """While a command runs: show notices, and let SIGTERM unwind (so that half-written things are
-    taken away).
+    """While a command runs, print log messages, and turn SIGTERM into an exception, so that
+    temporary files are removed.
 
-    A terminal that closes and a batch system's warning ask for the same; what nohup had ignored
-    stays so.
+    SIGHUP (a closed terminal) and SIGUSR1 (the warning of a batch system) do the same. A signal
+    that was ignored when the process started, as by nohup, stays ignored.
     """
-    # Of several processes the first speaks for all.
+    # Under torchrun only the first process prints.
     logger, handler = (
         logging.getLogger("headwise"),
         _Notices(logging.WARNING if is_first_process() else logging.CRITICAL),
     )
     logger.addHandler(handler)
     before: dict[int, Any] = {}
-    with contextlib.suppress(ValueError):  # not in the main thread: signals are somebody else's
+    with contextlib.suppress(ValueError):  # signals can only be handled in the main thread
         before[signal.SIGTERM] = signal.signal(
             signal.SIGTERM, lambda number, frame: sys.exit(128 + number)
         )
-        for name in ("SIGHUP", "SIGUSR1"):  # the terminal was closed; a batch system warns
+        for name in ("SIGHUP", "SIGUSR1"):  # a closed terminal; the warning of a batch system
             number = getattr(signal, name, None)  # Windows has neither
             if number is not None and signal.getsignal(number) != signal.SIG_IGN:
                 before[number] = signal.signal(
@@ -146,8 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     ignore_write_failures()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Translations are UTF-8 for whoever reads them next; a terminal that cannot show a
-        # character gets its code.
+        # Output is UTF-8 for other programs; a terminal that cannot show a character gets its code.
         if sys.stdout.isatty():
             sys.stdout.reconfigure(errors="backslashreplace")
         else:
@@ -172,7 +168,7 @@ def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, s
         return command.run(parsed) or 0
     except SaidElsewhere as error:
         return error.exit_status
-    except TrainingStopped as stop:  # what was asked for, not an error
+    except TrainingStopped as stop:  # a requested stop is not an error
         go_on = resume_command(given, command=parsed.command, run=getattr(parsed, "run", None))
         write_line(f"headwise: {stop.go_on_with(go_on)}", sys.stderr)
         return stop.exit_status
@@ -183,8 +179,8 @@ def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, s
         write_line(f"headwise: {say('stopped (Ctrl-C)', '已停止（Ctrl-C）')}", sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output went away (`headwise … | head`): not an error, but Python would
-        # complain at exit.
+        # The reader of our output has closed it (`headwise … | head`). That is no error, but
+        # Python would print one at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -192,8 +188,8 @@ def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, s
 
 
 def _explain_system(error: OSError) -> int:
-    """A path that cannot be used is the caller's mistake (2); a full disk or a broken one is not
-    (1).
+    """The message and exit status of an OSError: a path that cannot be used is the caller's mistake
+    (2), a full or broken disk is not (1).
     """
     where = "" if error.filename is None else f"{error.filename}: "
     match error:

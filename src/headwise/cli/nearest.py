@@ -1,4 +1,4 @@
-"""`headwise nearest`: the neighbours of a word, arithmetic with words, a map of them."""
+"""`headwise nearest`: the neighbours of a word, arithmetic with words, and a map of them."""
 
 import argparse
 import json
@@ -35,6 +35,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise nearest king paris three --model runs/words --plot map.png",
         ),
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "words",
         nargs="+",
@@ -118,8 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
         rows = [[one.word, f"{one.cosine:.3f}"] for one in near]
         if arguments.one_hot:
             headings.append(say("one-hot", "独热"))
-            # Different words have their 1 in different places: the product is 0, whatever they
-            # mean.
+            # One-hot vectors of different words have product 0, whatever the words mean.
             rows = [[*row, "0.000"] for row in rows]
         print_table(headings, rows)
     _doubt(space, arguments.words)
@@ -127,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _doubt(space: "VectorSpace", queries: "Sequence[str]") -> None:
-    """Say how much text a sum of words stands on, where that is too little."""
+    """Warn if the training text is too short for arithmetic with words."""
     if any(space.is_too_small_for(query) for query in queries):
         write_line(
             say(

@@ -1,5 +1,5 @@
-"""`headwise predict`: which word comes next? The likeliest continuations by any language model, or
-words for a gap by a masked one.
+"""`headwise predict`: the most probable next words by any language model, or words for a gap by a
+masked one.
 """
 
 import argparse

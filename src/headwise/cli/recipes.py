@@ -62,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_groups(groups: Mapping[str, Sequence[tuple[str, str]]]) -> None:
-    """Names and what they are, under titles; wrapped at a terminal's width, a line each elsewhere."""
+    """Names and descriptions under titles, wrapped at the width of a terminal, one line each
+    elsewhere.
+    """
     from headwise.cli.terminal.tables import print_columns
 
     width = max(len(name) for rows in groups.values() for name, _ in rows)

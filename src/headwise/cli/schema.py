@@ -9,8 +9,8 @@ from headwise.language import say
 
 
 class _TaskWords:
-    """The words of all tasks, looked up when they are needed: the table of tasks loads pydantic,
-    which other commands' help does not need."""
+    """The names of all tasks, looked up when needed: the table of tasks imports pydantic, which the
+    help of other commands does not need."""
 
     def __iter__(self) -> Iterator[str]:
         from headwise.tasks.table import task_words

@@ -1,6 +1,4 @@
-"""`headwise score`: which sentence is more natural? Any language model, sentence by sentence or
-pair by pair.
-"""
+"""`headwise score`: how natural a language model finds sentences, one by one or in pairs."""
 
 import argparse
 import json
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from headwise.tasks.language.minimal_pairs import PairScores
 
 BLOCK = 256
-"""Lines of a file that are scored at once; what is typed is answered line by line."""
+"""Lines of a file that are scored together; typed lines are answered one by one."""
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -171,7 +169,7 @@ def _why_no_verdict() -> str:
 
 
 def _rounded(value: float) -> str:
-    """Three digits, written out as long as that can be read: 1,250 and not 1.25e+03."""
+    """Three significant digits, without an exponent if readable: 1,250 and not 1.25e+03."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if 1000 <= rounded < 1e9 else f"{rounded:.3g}"
 
@@ -207,8 +205,8 @@ def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
 
 
 def headings(*, sums_to_one: bool) -> tuple[str, str]:
-    """Of a logarithm and what it is the logarithm of; stupid back-off gives no probabilities, and
-    does not say it does.
+    """The headings of a log-probability and of a probability; stupid back-off gives scores that are
+    no probabilities, and the headings say so.
     """
     if sums_to_one:
         return say("log p", "对数概率"), "p"
@@ -243,9 +241,8 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
             if arguments.json:
                 sys.stdout.write(json.dumps(score.as_dict(), ensure_ascii=False) + "\n")
             else:
-                sys.stdout.write(
-                    f"{score.total:.4f}\t{score.perplexity:.2f}\t{score.num_unknown}\t{score.text}\n"
-                )
+                numbers = f"{score.total:.4f}\t{score.perplexity:.2f}\t{score.num_unknown}"
+                sys.stdout.write(f"{numbers}\t{score.text}\n")
     return 0
 
 
@@ -261,7 +258,7 @@ def _pairs(model: "LanguageModel", arguments: argparse.Namespace) -> int:
 
 
 def _pairs_sentence(result: "PairScores") -> str:
-    """How many pairs were decided rightly, and why others were not decided."""
+    """How many pairs were decided correctly, and why others were not decided."""
     sentences = []
     if result.accuracy is not None:
         sentences.append(

@@ -1,4 +1,4 @@
-"""`headwise senses`: does a model tell the senses of a word apart? A table for each model and
+"""`headwise senses`: whether a model distinguishes the senses of a word; a table for each model and
 layer, and a picture of one word.
 """
 

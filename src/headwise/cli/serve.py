@@ -1,4 +1,4 @@
-"""`headwise serve`: models behind HTTP."""
+"""`headwise serve`: answer requests over HTTP."""
 
 import argparse
 import os
@@ -21,29 +21,33 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "以 HTTP 提供模型：翻译、打分、观察内部",
         ),
         description=say(
-            "Loads bundles (translators, language models, word vectors, classifiers) and answers requests until it is stopped. "
-            "Requests that come at the same time share batches. SIGTERM finishes what was accepted.\n\n"
+            "Loads bundles (translators, language models, word vectors, classifiers) and answers "
+            "requests until it is stopped. Requests that arrive at the same time share batches. "
+            "After SIGTERM accepted requests are still answered.\n\n"
             "  headwise serve runs/demo\n"
             '  curl localhost:8000/v1/translate --json \'{"text": "The dog is old."}\'\n\n'
-            "Others than this machine may only ask with a key:\n\n"
+            "Requests from other machines need a key:\n\n"
             "  headwise key alice --keys keys.txt\n"
             "  headwise serve runs/demo other=runs/zh-en --host 0.0.0.0 --keys keys.txt\n"
             '  curl HOST:8000/v1/models -H "Authorization: Bearer hw_…"\n\n'
-            "Addresses: / (the page of `headwise explore`); /v1/translate, /v1/trace, /v1/row and /v1/occlude (translators), /v1/score and "
-            "/v1/predict (language models), /v1/vectors (word vectors), /v1/attend, /v1/positions, /v1/patterns, /v1/kinds and /v1/costs, "
-            "/v1/runs and /v1/runs/log (--runs), /v1/models, /translate, /detect and /languages (LibreTranslate), /healthz, /readyz, /metrics; "
-            "/openapi.json describes them all.",
-            "加载模型（翻译、语言模型、词向量、分类）并应答请求，直到停止。同时到来的请求合并成批。SIGTERM 时先完成已接受的请求。\n\n"
+            "Addresses: / (the page of `headwise explore`); /v1/translate, /v1/trace, /v1/row and "
+            "/v1/occlude (translators), /v1/score and /v1/predict (language models), /v1/vectors "
+            "(word vectors), /v1/attend, /v1/positions, /v1/patterns, /v1/kinds and /v1/costs, "
+            "/v1/runs and /v1/runs/log (--runs), /v1/models, /translate, /detect and /languages "
+            "(LibreTranslate), /healthz, /readyz, /metrics; /openapi.json describes them all.",
+            "加载模型（翻译、语言模型、词向量、分类）并应答请求，直到停止。"
+            "同时到来的请求合并成批。收到 SIGTERM 时先完成已接受的请求。\n\n"
             "  headwise serve runs/demo\n"
             '  curl localhost:8000/v1/translate --json \'{"text": "The dog is old."}\'\n\n'
             "本机以外的访问必须持有密钥：\n\n"
             "  headwise key alice --keys keys.txt\n"
             "  headwise serve runs/demo other=runs/zh-en --host 0.0.0.0 --keys keys.txt\n"
             '  curl HOST:8000/v1/models -H "Authorization: Bearer hw_…"\n\n'
-            "地址：/（`headwise explore` 的页面）；/v1/translate、/v1/trace、/v1/row 与 /v1/occlude（翻译模型），/v1/score 与 /v1/predict（语言模型），"
-            "/v1/vectors（词向量），/v1/attend、/v1/positions、/v1/patterns、/v1/kinds 与 /v1/costs，/v1/runs 与 /v1/runs/log（--runs），/v1/models、"
-            "/translate、/detect 与 /languages（LibreTranslate）、/healthz、/readyz、/metrics；"
-            "/openapi.json 有全部说明。",
+            "地址：/（`headwise explore` 的页面）；/v1/translate、/v1/trace、/v1/row 与 "
+            "/v1/occlude（翻译模型），/v1/score 与 /v1/predict（语言模型），/v1/vectors（词向量），"
+            "/v1/attend、/v1/positions、/v1/patterns、/v1/kinds 与 /v1/costs，/v1/runs 与 "
+            "/v1/runs/log（--runs），/v1/models、/translate、/detect 与 "
+            "/languages（LibreTranslate）、/healthz、/readyz、/metrics；/openapi.json 有全部说明。",
         ),
     )
     parser.add_argument(
@@ -59,7 +63,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def add_listening(parser: argparse.ArgumentParser) -> None:
-    """Where the server listens, and to whom."""
+    """Options for the address, and for who may connect."""
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -170,7 +174,7 @@ def server_settings(
     deadline_seconds: float = 30.0,
     rate: int | None = None,
 ) -> Any:
-    """The options of `add_listening`, and limits, as checked settings."""
+    """The options of `add_listening` and the limits, as checked settings."""
     from headwise.serving.http.server_settings import ServerSettings
     from headwise.settings import check_settings
 
@@ -199,13 +203,15 @@ def announce(line: str) -> None:
 
 
 KEPT_KERNELS = "256"
-"""oneDNN keeps a compiled product for each shape it meets, a thousand by default. Batches of a
-server have all shapes: its memory grew from 330 to 740 MB in 18,000 requests. With 64 it is a third
-slower, with 256 no slower (docs/experiments/serving.md)."""
+"""oneDNN caches compiled code for each shape of a product, 1,024 entries by default. Batches of a
+server have many shapes: its memory grew from 330 to 740 MB in 18,000 requests. With 64 entries it
+is a third slower, with 256 as fast (docs/experiments/serving.md)."""
 
 
 def require_server() -> None:
-    """FastAPI and uvicorn are an extra; what torch keeps is bounded before it is loaded."""
+    """Check that FastAPI and uvicorn are installed, and limit the caches of torch before it is
+    imported.
+    """
     from importlib.util import find_spec
 
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", KEPT_KERNELS)

@@ -1,4 +1,4 @@
-"""`headwise train`: a recipe in, a run directory with a trained, measured model out."""
+"""`headwise train`: train the model of a recipe, measure it, and write a run directory."""
 
 import argparse
 import json
@@ -37,6 +37,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "headwise train …",
         ),
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "recipe",
         nargs="?",
@@ -104,7 +108,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def _recipe_of_run(arguments: argparse.Namespace) -> RecipeName:
-    """The recipe that a run began with, where none is given."""
+    """The recipe of the run to resume, if none is given."""
     if not arguments.resume:
         raise UsageError(
             "RECIPE is missing: give a recipe file or a shipped name, e.g. headwise train pocket "

@@ -121,7 +121,7 @@ def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":
 
 
 class _Progress:
-    """Lines done and time left on the terminal, where the translations themselves go to a file."""
+    """Shows lines done and time left on the terminal while translations are written to a file."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._file = arguments.file
@@ -153,8 +153,8 @@ class _Progress:
 
 
 class _Looking:
-    """Collects what translations looked at; more than a file can hold is refused as soon as it is
-    too much.
+    """Collects the attention of translations; refuses as soon as it is more than a file can
+    hold.
     """
 
     def __init__(self, translator: "Translator", path: Path) -> None:
@@ -183,7 +183,7 @@ def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:
     """The options as `key=value` changes of the model's decoding settings."""
     changes = list(arguments.changes)
     if (arguments.n_best > 1 or arguments.require) and kind == "greedy":
-        # Greedy search has one candidate and cannot plan; a beam is what was asked for, unless
+        # Greedy search has one candidate and cannot look ahead, so these options use a beam unless
         # --set says otherwise.
         changes.insert(0, "kind=beam")
         if not any(change.startswith("kind=") for change in arguments.changes):
@@ -217,7 +217,7 @@ def _write_candidates(translation: "Translation", number: int) -> None:
 
 
 def converse(translator: "Translator", decoding: "DecodingSettings | None" = None) -> int:
-    """A prompt: a sentence in, its translation out, until an empty line."""
+    """A prompt: reads a sentence and prints its translation, until an empty line."""
     from headwise.tasks.translation.line_translation import Line, translate_lines
 
     pair = f"{translator.source_language} → {translator.target_language}"

@@ -1,4 +1,4 @@
-"""`headwise vectors`: score word vectors, exchange them with other tools."""
+"""`headwise vectors`: evaluate word vectors, and exchange them with other tools."""
 
 import argparse
 import json
@@ -28,6 +28,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "headwise vectors import GoogleNews.bin --to runs/google",
         ),
     )
+    _add_actions(parser)
+
+
+def _add_actions(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar=say("ACTION", "操作"))
     texts = {
         "score": say(

@@ -1,1 +1,1 @@
-"""Comparisons: recipes side by side, attention kernels by length, the lineage of language models."""
+"""Comparisons of recipes, of attention kernels by length, and of language models by history."""

@@ -1,10 +1,10 @@
-"""Every attention kernel at growing lengths: the work behind `headwise compare attention`.
+"""Every attention kernel at growing lengths, for `headwise compare attention`.
 
-Each kernel goes up the lengths until it would not fit: memory and time of the next length are
-foretold from the last two (at worst the square), and what would not fit is left out with the
-reason; before a first length whose table of scores would be large, shorter ones are tried. After
-every point the table is saved, so a second call goes on where the first ended, and tries again what
-was left out.
+Each kernel is measured at growing lengths until the next one would not fit. Memory and time of the
+next length are extrapolated from the last two (quadratically if there is only one), and a length
+that would not fit is left out with the reason. If the first length has a large table of scores,
+shorter lengths are tried before it. The table is saved after every point, so a second call
+continues where the first one ended and tries again what was left out.
 
 Tested with a fake clock, and with every kernel once at toy size.
 """
@@ -33,12 +33,12 @@ from headwise.tasks.machine import describe_machine
 
 LENGTHS = {"cpu": (512, 1024, 2048, 4096), "cuda": tuple(512 << power for power in range(8))}
 MAX_SECONDS = {"cpu": 10.0, "cuda": 10.0}
-"""A single run foretold to take longer is left out."""
+"""A length is left out if a single call is expected to take longer."""
 MEMORY_SHARE = 0.9
 HARMLESS = 1 << 28
-"""Scores (a gibibyte of them in fp32) that may be formed without having tried anything shorter."""
+"""The largest number of scores (1 GiB in fp32) that is formed without trying a shorter length."""
 SHARES = (64, 16, 4)
-"""What is tried before a first length with more: these parts of it."""
+"""The fractions (1/64 …) of a larger first length that are tried before it."""
 FILE = "attention.json"
 MAX_LENGTH = 1 << 24
 MIB = 1 << 20
@@ -48,14 +48,14 @@ Measure = Callable[[str, AttentionKind, int, Conditions], Point]
 
 
 def known_kernels() -> dict[str, AttentionKind]:
-    """Every kind a recipe may name, those of installed packages included, with its default
+    """Every kind that a recipe may name, including those of installed packages, with default
     settings.
     """
     return {word: kind.model_validate({}) for word, kind in attention_kinds().items()}
 
 
 def suited(settings: AttentionKind, length: int) -> AttentionKind:
-    """A kernel that knows lengths up to a limit is given the one it is measured at."""
+    """A kernel with a maximum length gets the length it is measured at."""
     return settings.fit_length(length)
 
 
@@ -68,7 +68,7 @@ def compare_attention(
     events: Events | None = None,
     measure: Measure = measure_point,
 ) -> AttentionComparison:
-    """Measure what is not measured yet; the table is written after every point."""
+    """Measure the missing points; the table is written after every point."""
     place, watcher = Path(directory), events or Silence()
     if not lengths or not 1 <= min(lengths) <= max(lengths) <= MAX_LENGTH:
         raise UsageError(
@@ -129,8 +129,8 @@ def _measured(points: Iterable[Point], name: str, length: int) -> list[Point]:
 def _try_shorter(
     name: str, settings: AttentionKind, length: int, conditions: Conditions, measure: Measure
 ) -> list[Point]:
-    """Points that stand in no table: nothing is known of the first length yet, and it must not be
-    what fills the memory.
+    """Points at shorter lengths that stand in no table: they show whether the first length fits
+    into memory.
     """
     tried: list[Point] = []
     if conditions.batch * conditions.heads * length**2 <= HARMLESS:
@@ -161,7 +161,7 @@ def _one_point(
         return Point(name, length, skipped=say("ran out of memory", "内存不足"))
     except HeadwiseError as error:
         return Point(name, length, skipped=str(error))
-    except RuntimeError as error:  # torch's own: one point must not take the others with it
+    except RuntimeError as error:  # errors of torch: one failing point must not end the others
         why = str(error).strip().partition("\n")[0][:MAX_REASON]
         if not conditions.compiled:
             return Point(name, length, skipped=why)
@@ -172,7 +172,7 @@ def _one_point(
 
 
 def will_not_fit(length: int, before: Sequence[Point], conditions: Conditions) -> str | None:
-    """Foretold from the last two lengths; None when it should fit, or nothing is known yet."""
+    """Why the next length is left out, extrapolated from the last two; None if it should fit."""
     known = sorted(
         (point for point in before if point.skipped is None), key=lambda point: point.length
     )
@@ -193,9 +193,7 @@ def will_not_fit(length: int, before: Sequence[Point], conditions: Conditions) -
 
 
 def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Point]:
-    """What an earlier call measured under the same conditions; under others it is refused with what
-    differs.
-    """
+    """The points of an earlier call; other conditions are refused, naming the difference."""
     if not path.exists():
         return {}
     try:
@@ -225,7 +223,7 @@ def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Po
 
 
 def _read_point(entry: dict[str, Any]) -> Point:
-    """ValueError or TypeError for what no measurement can have left."""
+    """A point from JSON; ValueError or TypeError if no measurement can have written it."""
     point = Point(**entry)
     numbers = (point.forward_seconds, point.both_seconds, point.memory_mib, point.distance)
     texts = (point.skipped, point.remark)
@@ -241,8 +239,8 @@ def _read_point(entry: dict[str, Any]) -> Point:
 
 
 def _check_writable(place: Path) -> None:
-    """Asked before the first point is measured, by writing: rights alone do not tell (a full disk,
-    a read-only one).
+    """Write into the directory before the first point is measured: permissions alone do not show
+    a full or read-only disk.
     """
     place.mkdir(parents=True, exist_ok=True)
     probe = place / f"{FILE}.probe"

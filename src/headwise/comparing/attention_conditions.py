@@ -1,5 +1,5 @@
-"""What `headwise compare attention` is asked for: kernels by name, and the conditions that `auto`
-comes to on this machine.
+"""The choices of `headwise compare attention`: kernels by name, and the conditions that `auto`
+means on this machine.
 """
 
 import difflib
@@ -13,7 +13,7 @@ from headwise.training.precision import Device, choose_device
 
 
 def choose_kernels(names: str | None) -> dict[str, AttentionKind]:
-    """All kernels there are, or those named."""
+    """The named kernels, or all of them."""
     known = known_kernels()
     if names is None:
         return known
@@ -41,7 +41,7 @@ def choose_conditions(
     batch: int,
     causal: bool,
 ) -> Conditions:
-    """On a GPU as models train there (bf16, compiled), on a CPU plainly."""
+    """On a GPU the conditions of training (bf16, compiled), on a CPU fp32 without compilation."""
     place: Literal["cpu", "cuda"] = "cuda" if choose_device(device).type == "cuda" else "cpu"
     chosen = ("bf16" if place == "cuda" else "fp32") if precision == "auto" else precision
     compiled = place == "cuda" if compiling == "auto" else compiling == "on"

@@ -1,18 +1,19 @@
-"""One kernel at one length: how long it takes, what it holds, and how far its answer is from exact
-attention's.
+"""One kernel at one length: its time, its memory, and its distance from exact attention.
 
-    time       forward, and forward + backward: the median of several runs after warming up; a GPU is waited for, compiling is not counted
-    memory     the highest point of forward + backward above what stood there before (inputs included, weights not)
-    distance   ‖out − exact‖ / ‖exact‖ over all heads and positions, exact = softmax attention of the same q, k, v in fp32, or
-               what the kernel declares to approximate
+    time       forward, and forward + backward: the median of several calls after warming up, with
+               the GPU synchronised and without compilation
+    memory     the peak of forward + backward above the memory in use before (with the inputs,
+               without the weights)
+    distance   ‖out − exact‖ / ‖exact‖ over all heads and positions; exact is softmax attention of
+               the same q, k, v in fp32, or what the kernel declares to approximate
 
-The input is one fixed draw of normal numbers. That is honest for time and memory, and the hardest
-case for the distance: nothing in it is alike or near, so softmax spreads its weight over the whole
-length and every kernel that leaves keys out must be far off (a window of w keys by about √(n/w)).
-Distances say how good an approximation of softmax a kernel is, not how well a model trained with it
-works: that is what `headwise compare RECIPE` measures.
+The input is one fixed draw of normal numbers. Time and memory do not depend on it, but it is the
+hardest case for the distance: no keys are similar, so softmax spreads its weight over the whole
+length, and every kernel that leaves keys out must be far off (a window of w keys by about √(n/w)).
+The distance tells how well a kernel approximates softmax, not how well a model trained with it
+works; `headwise compare RECIPE` measures that.
 
-Tested on a CPU with every kernel there is; the distance of fused attention is rounding.
+Tested on a CPU with every kernel; the distance of fused attention is rounding error.
 """
 
 import statistics
@@ -40,7 +41,7 @@ SECONDS_PER_CASE = 1.0
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is the same for every point; another set of conditions is another comparison."""
+    """What is the same for every point; other conditions make another comparison."""
 
     device: Literal["cpu", "cuda"]
     precision: Literal["fp32", "bf16"]
@@ -57,7 +58,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Point:
-    """What was measured, or why it was not."""
+    """The measurements of one kernel at one length, or why there are none."""
 
     kernel: str
     length: int
@@ -75,8 +76,8 @@ class Point:
 def measure_point(name: str, settings: AttentionKind, length: int, conditions: Conditions) -> Point:
     """Build the kernel as a model would and measure it on the fixed input."""
     device = torch.device(conditions.device)
-    # Compiled code of the last length is forgotten, so that none is counted as a recompilation of
-    # another.
+    # Drop the code compiled for the last length, so that this one is not counted as a
+    # recompilation.
     torch.compiler.reset()
     layer = build_attention(
         settings,
@@ -96,8 +97,8 @@ def measure_point(name: str, settings: AttentionKind, length: int, conditions: C
     def attend(q: Tensor, k: Tensor, v: Tensor, *, training: bool) -> Tensor:
         return kernel(q, q if shares else k, v, mask, training=training)
 
-    # The reference stays as it is written: the compiler would know the pattern and put a fused
-    # kernel in its place.
+    # The reference is not compiled: the compiler would recognise the pattern and replace it with a
+    # fused kernel.
     compiles = conditions.compiled and not settings.is_reference
     compute: Callable[..., Tensor] = torch.compile(attend, dynamic=False) if compiles else attend
     _start_products(device)
@@ -125,14 +126,14 @@ def measure_point(name: str, settings: AttentionKind, length: int, conditions: C
         both_seconds=both_seconds,
         memory_mib=None
         if memory is None
-        else max(0.0, memory),  # a process may give back more than it took
+        else max(0.0, memory),  # a process may release more memory than it took
         distance=distance_from_exact(forward(), (q, k, v), kernel, is_causal=conditions.causal),
     )
 
 
 def _start_products(device: torch.device) -> None:
-    """cuBLAS takes 32 MiB to work in at the first product of each thread, forward's and backward's:
-    not the kernel's memory.
+    """Run one product first: cuBLAS allocates 32 MiB of workspace for each thread, forward and
+    backward, which is not memory of the kernel.
     """
     if device.type == "cuda":
         tiny = torch.ones(8, 8, device=device, requires_grad=True)
@@ -140,8 +141,8 @@ def _start_products(device: torch.device) -> None:
 
 
 def draw(part: str, length: int, conditions: Conditions) -> Tensor:
-    """The same numbers for every kernel: normal, drawn on the CPU so that every device gets the
-    same.
+    """Normal numbers, the same for every kernel, drawn on the CPU so that all devices get the same
+    ones.
     """
     generator = torch_generator("attention comparison", part, length)
     shape = (conditions.batch, conditions.heads, length, conditions.head_dim)
@@ -152,7 +153,7 @@ def draw(part: str, length: int, conditions: Conditions) -> Tensor:
 def distance_from_exact(
     out: Tensor, given: tuple[Tensor, Tensor, Tensor], kernel: Kernel, *, is_causal: bool
 ) -> float:
-    """Relative, in fp32, head by head so that a long sequence fits; `given` are q, k and v."""
+    """The relative distance in fp32, head by head to save memory; `given` are q, k and v."""
     mask: Mask = causal() if is_causal else everything()
     apart = whole = 0.0
     for head in range(out.shape[1]):
@@ -167,11 +168,11 @@ def distance_from_exact(
 
 
 def median_seconds(run: Callable[[], object], device: torch.device) -> float:
-    """After warming up, the median of as many runs as fit into a second, at least three."""
+    """The median of as many calls as fit into a second, at least three, after warming up."""
     for _ in range(WARM_UP):
         last = _seconds(run, device)
         if last > SECONDS_PER_CASE:
-            break  # so long that warming up has shown itself in one run
+            break  # calls this long are warmed up by one call
     return statistics.median(_seconds(run, device) for _ in range(_num_runs(last)))
 
 
@@ -180,7 +181,7 @@ def _num_runs(seconds: float) -> int:
 
 
 def repeated_seconds(seconds: float) -> float:
-    """What `median_seconds` takes for a run of so many."""
+    """The time that `median_seconds` takes for calls of this length."""
     return ((1 if seconds > SECONDS_PER_CASE else WARM_UP) + _num_runs(seconds)) * seconds
 
 

@@ -1,9 +1,9 @@
-"""What `headwise compare attention` measured, as tables: kernels down, lengths across, and the
-slope of each.
+"""The measurements of `headwise compare attention` as tables: kernels as rows, lengths as columns,
+and the slope of each kernel.
 
-The slope of a kernel is the exponent a of cost ∝ lengthᵃ, a straight line through logarithms from
-4,096 up (of fewer than two such lengths, through the last three): 1 for a linear kernel, 2 for a
-quadratic one.
+The slope is the exponent a of cost ∝ lengthᵃ: a line fitted to the logarithms from length 4,096 on,
+or to the last three lengths if fewer than two are that long. It is 1 for a linear kernel and 2 for
+a quadratic one.
 
 Tested with points whose slopes are known.
 """
@@ -25,7 +25,7 @@ SLOPE_FROM = 4096
 
 @dataclass(frozen=True)
 class AttentionComparison:
-    """The points measured, kernel by kernel."""
+    """The measured points of every kernel."""
 
     directory: Path
     conditions: Conditions
@@ -48,8 +48,8 @@ class AttentionComparison:
 
     @property
     def slope_from(self) -> int:
-        """Short lengths are ruled by what does not grow; a CPU's, which end early, cannot all be
-        left out.
+        """The first length of the fit: constant costs dominate short lengths, but a CPU has only
+        short ones.
         """
         long = [length for length in self.lengths if length >= SLOPE_FROM]
         return SLOPE_FROM if len(long) >= 2 else self.lengths[-3:][0]
@@ -83,8 +83,8 @@ class AttentionComparison:
 
 
 def fit_slope(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Through the logarithms of (size, cost); None from fewer than two points. A cost that is not
-    above zero was too small to measure.
+    """The slope of log cost over log size; None for fewer than two points. A cost that is not
+    positive was too small to measure.
     """
     pairs = [(size, cost) for size, cost in pairs if cost > 0]
     if len(pairs) < 2:
@@ -102,7 +102,7 @@ TABLES = (
 
 
 def tables(result: AttentionComparison) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Title, headings and rows of each: kernels down, lengths across, the slope last."""
+    """Title, headings and rows of each table: kernels as rows, lengths as columns, slope last."""
     found = []
     for what, factor, en, zh in TABLES:
         headings = (

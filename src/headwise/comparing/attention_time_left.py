@@ -1,10 +1,9 @@
-"""How long the rest of `headwise compare attention` takes, foretold from the points that were
-measured.
+"""The remaining time of `headwise compare attention`, estimated from the points measured so far.
 
-A point's time is that of its calls, which are repeated for about a second each, and what stands
-around them (building, comparing with exact attention, compiling on a GPU). Calls at the next length
-are foretold from those before; of a kernel that nothing is known of yet, the mean of the others is
-expected; what stands around them is the mean of what it was so far.
+The time of a point is that of its calls, which are repeated for about a second each, and of the
+work around them (building, comparing with exact attention, compiling on a GPU). Calls at the next
+length are extrapolated from shorter ones; a kernel without measurements is expected to take the
+mean of the others; the work around the calls is the mean so far.
 
     point = repeated(forward) + repeated(forward + backward) + around
 
@@ -18,12 +17,12 @@ from headwise.comparing.attention_measurement import Point, repeated_seconds
 from headwise.comparing.attention_table import fit_slope
 
 STEEPEST = 2.5
-"""No kernel's cost grows faster; a slope through two noisy points might."""
+"""The largest slope: no kernel is steeper, but a line through two noisy points may be."""
 
 
 def extrapolate(known: Sequence[tuple[int, float | None]], length: int) -> float | None:
-    """A cost at a length, on the line through the last two that are known (in logarithms); of one
-    alone, by the square.
+    """The cost at a length, on the line through the last two known costs in logarithms; quadratic
+    if only one is known.
     """
     pairs = [(size, value) for size, value in known if value is not None and value > 0][-2:]
     if not pairs:
@@ -34,8 +33,8 @@ def extrapolate(known: Sequence[tuple[int, float | None]], length: int) -> float
 
 
 class TimeLeft:
-    """What points were found to take, and what is expected of the others; a call over `longest` is
-    left out and takes nothing.
+    """The times of measured points, and estimates for the others. A call longer than `longest` is
+    left out and takes no time.
     """
 
     def __init__(self, points: Iterable[Point], *, longest: float) -> None:
@@ -44,13 +43,13 @@ class TimeLeft:
         self._longest = longest
 
     def add(self, point: Point, seconds: float) -> None:
-        """A point that was measured now, and how long that took."""
+        """Add a measured point and the time it took."""
         if point.skipped is None:
             self._points.append(point)
             self._around.append(max(0.0, seconds - self._calls(point.kernel, point.length)))
 
     def left(self, remaining: Iterable[tuple[str, int]]) -> float | None:
-        """Seconds for these points; None before anything is known."""
+        """The expected seconds for these points; None if nothing was measured yet."""
         if not self._points:
             return None
         names = {point.kernel for point in self._points}

@@ -1,16 +1,17 @@
-"""The lineage on one scoreboard: n-grams, neural n-gram, RNN, LSTM, GPT, on one text, each asked
+"""The history of language models on one text: n-grams, neural n-gram, RNN, LSTM and GPT, each asked
 the same questions.
 
-    perplexity of the test text · parameters · training time · words a second, learning and asking
-    which is more natural: a line of the test text, or the same with two neighbours exchanged?  (how many are told apart)
+    perplexity of the test text · parameters · training time · words a second
+    which is more natural: a line of the test text, or the same line with two neighbouring words
+    exchanged?  (the share of lines decided rightly)
     which word comes next?  (the three best after the first half of a line)
 
-The budget is one for all that learn: the same number of updates of the same number of tokens;
-counting needs none. Every rung is an ordinary run of its own below the directory, so a second call
-takes what is finished and goes on with what was cut short; where the text has changed since, all
-are trained again.
+All models that are trained have the same budget: the same number of updates with the same number of
+tokens; n-grams are counted. Every model is an ordinary run below the directory, so a second call
+takes finished runs and resumes the others. If the text has changed since, all of them are trained
+again.
 
-Tested with tiny budgets: the table, going on, a text that changed, Chinese, and a directory that
+Tested with tiny budgets: the table, a second call, a changed text, Chinese, and a directory that
 holds another comparison.
 """
 
@@ -25,8 +26,8 @@ from typing import Any
 
 from headwise.comparing.lineage_table import (
     Lineage,
+    LineageModel,
     Questions,
-    Rung,
     as_markdown,
     choose_questions,
     exchange_neighbours,
@@ -68,7 +69,7 @@ BASE: Mapping[str, Any] = {
         "checkpoint_every": 100,
     },
 }
-RUNGS: Mapping[str, Mapping[str, Any]] = {
+MODELS: Mapping[str, Mapping[str, Any]] = {
     "add-one 3-gram": {"kind": "ngram", "order": 3, "smoothing": {"kind": "add_k"}},
     "Katz 3-gram": {"kind": "ngram", "order": 3, "smoothing": {"kind": "katz"}},
     "Kneser-Ney 5-gram": {"kind": "ngram", "order": 5},
@@ -89,19 +90,20 @@ def compare_lineage(
     *,
     directory: Path | str,
     overrides: Sequence[str] = (),
-    rungs: Sequence[str] = (),
+    models: Sequence[str] = (),
     sentences: tuple[str, str] | None = None,
     beginning: str | None = None,
     events: Events | None = None,
 ) -> Lineage:
-    """Train (or take) every rung, ask all of them, and write lineage.json and lineage.md.
+    """Train every model or take its finished run, ask all of them, and write lineage.json and
+    lineage.md.
 
     `sentences` (the natural one first) and `beginning` are asked instead of a line of the test
     text.
     """
     watcher = events or Silence()
     place = require_path(directory, "directory", "runs/lineage")
-    recipes = {name: _recipe(name, overrides) for name in rungs or RUNGS}
+    recipes = {name: _recipe(name, overrides) for name in models or MODELS}
     some = next(iter(recipes.values()))
     lines = list(islice(read_part(some, "test"), MAX_LINES))
     questions = choose_questions(lines or [""], sentences=sentences, beginning=beginning)
@@ -125,13 +127,13 @@ def compare_lineage(
 
 
 def _recipe(name: str, overrides: Sequence[str]) -> LanguageRecipe:
-    """The base, the rung's model, and what the caller says for all; counting takes nothing of how
-    to train.
+    """The recipe of one model: the base, the model's own settings, and the caller's overrides.
+    n-grams take no training settings.
     """
-    if name not in RUNGS:
+    if name not in MODELS:
         raise UsageError(
-            f"{name!r} is no rung of the lineage; there are {', '.join(RUNGS)}",
-            f"{name!r} 不是谱系中的模型；有：{'、'.join(RUNGS)}",
+            f"{name!r} is no model of the lineage; there are {', '.join(MODELS)}",
+            f"{name!r} 不是谱系中的模型；有：{'、'.join(MODELS)}",
         )
     if wrong := [
         one
@@ -147,11 +149,11 @@ def _recipe(name: str, overrides: Sequence[str]) -> LanguageRecipe:
     data: dict[str, Any] = {
         key: dict(value) if isinstance(value, Mapping) else value for key, value in BASE.items()
     }
-    if RUNGS[name]["kind"] == "ngram":
+    if MODELS[name]["kind"] == "ngram":
         data.pop("training")
         overrides = [one for one in overrides if not one.startswith("training.")]
     recipe = check_settings(
-        LanguageRecipe, apply_overrides({**data, "model": dict(RUNGS[name])}, overrides)
+        LanguageRecipe, apply_overrides({**data, "model": dict(MODELS[name])}, overrides)
     )
     if not recipe.data.test:
         raise UsageError(
@@ -169,13 +171,13 @@ def _folder(name: str) -> str:
 def _take(
     place: Path, recipes: Mapping[str, LanguageRecipe], watcher: Events
 ) -> dict[str, dict[str, Any]]:
-    """What is finished by these recipes on this very text; runs on another text are thrown away."""
+    """The finished runs of these recipes on this text; runs on another text are deleted."""
     results = {
         name: _finished(place / "runs" / _folder(name), name, recipe)
         for name, recipe in recipes.items()
     }
     found = _fingerprint(next(iter(recipes.values())))
-    old = [run for name in RUNGS if (run := place / "runs" / _folder(name)).exists()]
+    old = [run for name in MODELS if (run := place / "runs" / _folder(name)).exists()]
     if old and _recorded(place / TEXT) != found:
         watcher.note(
             say(
@@ -192,7 +194,7 @@ def _take(
 
 
 def _fingerprint(recipe: LanguageRecipe) -> str:
-    """Of every line that is learnt from or measured on, whatever the files are called."""
+    """A hash of every line that is trained or measured on, whatever the files are called."""
     digest = hashlib.sha256()
     parts: tuple[Part, ...] = ("train", "valid", "test")
     for part in parts:
@@ -211,7 +213,7 @@ def _recorded(file: Path) -> str | None:
 
 
 def _finished(run: Path, name: str, recipe: LanguageRecipe) -> dict[str, Any]:
-    """Results of a run that is done with exactly this recipe, else nothing; another recipe there is
+    """The results of a finished run with exactly this recipe, or None. A run with another recipe is
     the caller's mistake.
     """
     try:
@@ -233,9 +235,9 @@ def _finished(run: Path, name: str, recipe: LanguageRecipe) -> dict[str, Any]:
 
 def _ask(
     name: str, place: Path, results: Mapping[str, Any], lines: Sequence[str], questions: Questions
-) -> Rung:
+) -> LineageModel:
     model = LanguageModel.load(place / "runs" / _folder(name))
-    model.score_text(lines[:8])  # what is set up once does not count
+    model.score_text(lines[:8])  # one-time set-up is not measured
     started = time.perf_counter()
     asked = model.score_text(lines)
     speed = asked.num_predictions / (time.perf_counter() - started)
@@ -247,11 +249,11 @@ def _ask(
         one.total > other.total for one, other in zip(scores[::2], scores[1::2], strict=True)
     )
     natural, odd = model.score([questions.natural, questions.odd])
-    # Of networks the time in the loop is known, of n-grams that of counting: both without reading
-    # the text.
+    # The time of the training loop for networks and of counting for n-grams, without reading the
+    # text.
     seconds = float(results.get("counting_seconds", results["training_seconds"]))
     learnt = results.get("target_tokens", results["tokens"])
-    return Rung(
+    return LineageModel(
         name=name,
         perplexity=results["test"]["perplexity"],
         parameters=int(results["parameters"]),

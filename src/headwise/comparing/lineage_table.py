@@ -1,5 +1,5 @@
-"""The scoreboard of the lineage: what is asked of every model, what each has to show, and the table
-of it.
+"""The table of the history of language models: the questions, the answers of every model, and the
+comparison as markdown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ MIN_UNITS = 5
 
 @dataclass(frozen=True)
 class Questions:
-    """Which of two sentences is more natural, and what comes after a beginning."""
+    """Two sentences of which one is more natural, and a beginning to continue."""
 
     natural: str
     odd: str
@@ -23,7 +23,7 @@ class Questions:
 
 
 def is_spaced(lines: Sequence[str]) -> bool:
-    """Whether a text has spaces between its words; Chinese mostly has none, and is taken character
+    """Whether a text has spaces between its words. Chinese mostly has none and is treated character
     by character.
     """
     return 2 * sum(" " in line for line in lines) >= len(lines)
@@ -32,8 +32,8 @@ def is_spaced(lines: Sequence[str]) -> bool:
 def choose_questions(
     lines: Sequence[str], *, sentences: tuple[str, str] | None = None, beginning: str | None = None
 ) -> Questions:
-    """The caller's, or else a line of the text, the same with its middle neighbours exchanged, and
-    its first half.
+    """The caller's questions, or else a line of the text, the same line with its two middle words
+    exchanged, and its first half.
     """
     spaced = is_spaced(lines)
     natural = next(
@@ -48,7 +48,7 @@ def choose_questions(
 
 
 def exchange_neighbours(line: str, *, spaced: bool) -> str:
-    """The line with the two words (characters) in its middle exchanged."""
+    """The line with its two middle words (characters) exchanged."""
     units = _units(line, spaced=spaced)
     middle = max(0, len(units) // 2 - 1)
     units[middle : middle + 2] = reversed(units[middle : middle + 2])
@@ -60,18 +60,18 @@ def _units(line: str, *, spaced: bool) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Rung:
-    """One model of the lineage and what it has to show."""
+class LineageModel:
+    """One model with its measurements and answers."""
 
     name: str
     perplexity: float | None
     parameters: int
     training_seconds: float
     training_words_per_second: float | None
-    """None where no time could be measured."""
+    """None if no time could be measured."""
     asking_words_per_second: float
     told_apart: float
-    """Share of test lines that are more natural to it than the same line with two neighbours
+    """The share of test lines that are more probable than the same line with two neighbouring words
     exchanged."""
     preferred: bool
     next_words: tuple[str, ...]
@@ -82,17 +82,17 @@ class Rung:
 
 @dataclass(frozen=True)
 class Lineage:
-    """The scoreboard."""
+    """The table with its questions and settings."""
 
     directory: Path
     machine: Mapping[str, Any]
     budget: str
     questions: Questions
-    rungs: tuple[Rung, ...]
+    models: tuple[LineageModel, ...]
 
     def as_dict(self) -> dict[str, Any]:
         facts = {"machine": self.machine, "budget": self.budget, **self.questions.__dict__}
-        return {**facts, "rungs": [rung.as_dict() for rung in self.rungs]}
+        return {**facts, "rungs": [model.as_dict() for model in self.models]}
 
     def headings(self) -> tuple[str, ...]:
         return (
@@ -109,22 +109,22 @@ class Lineage:
     def rows(self) -> list[tuple[str, ...]]:
         return [
             (
-                rung.name,
-                "∞" if rung.perplexity is None else f"{rung.perplexity:.1f}",
-                f"{rung.parameters:,}",
-                show_seconds(rung.training_seconds),
+                model.name,
+                "∞" if model.perplexity is None else f"{model.perplexity:.1f}",
+                f"{model.parameters:,}",
+                show_seconds(model.training_seconds),
                 "–"
-                if rung.training_words_per_second is None
-                else f"{rung.training_words_per_second:,.0f}",
-                f"{rung.asking_words_per_second:,.0f}",
-                f"{100 * rung.told_apart:.1f} %",
-                " · ".join(rung.next_words),
+                if model.training_words_per_second is None
+                else f"{model.training_words_per_second:,.0f}",
+                f"{model.asking_words_per_second:,.0f}",
+                f"{100 * model.told_apart:.1f} %",
+                " · ".join(model.next_words),
             )
-            for rung in self.rungs
+            for model in self.models
         ]
 
     def remarks(self) -> list[str]:
-        liked = [rung.name for rung in self.rungs if rung.preferred]
+        liked = [model.name for model in self.models if model.preferred]
         names = ", ".join(liked) or say("none", "无")
         natural, odd, beginning = (
             self.questions.natural,
@@ -141,7 +141,7 @@ class Lineage:
 
 
 def show_seconds(seconds: float) -> str:
-    """Counting takes hundredths of a second, networks take minutes."""
+    """Seconds with two digits below 10: counting takes hundredths of a second, training minutes."""
     return f"{seconds:,.1f}" if seconds >= 10 else f"{seconds:.2g}"
 
 

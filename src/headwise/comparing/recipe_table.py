@@ -1,8 +1,8 @@
-"""The table of a comparison as a value: one line a variant, what a reader must know, and the same
-as markdown.
+"""The result of a comparison of recipes: one row for each variant, the notes that a reader needs,
+and the table as markdown.
 
-Tested with hand-made lines: a difference is called one only when it is significant, and a failure
-says why.
+Tested with hand-made rows: a difference is reported only if it is significant, and a failure has
+its reason.
 """
 
 from dataclasses import asdict, dataclass
@@ -14,13 +14,12 @@ from headwise.language import say
 
 SIGNIFICANT = 0.05
 SMALLEST = 0.05
-"""A difference that the table would show as 0.0 is none, however sure it is: models that say
-nothing differ so."""
+"""A smaller difference is shown as 0.0 and counts as none, even if it is significant."""
 
 
 @dataclass(frozen=True)
 class Yardstick:
-    """How a task is measured: the metric that decides, what else is shown, and what speed counts."""
+    """How a task is measured: the deciding metric, the other metrics, and the unit of speed."""
 
     metric: Literal["bleu", "accuracy"]
     second: Literal["chrf"] | None
@@ -37,30 +36,30 @@ LABELS = Yardstick("accuracy", None, "words")
 
 @dataclass(frozen=True)
 class VariantResult:
-    """One line of the table."""
+    """One row of the table."""
 
     name: str
     seeds: tuple[int, ...]
-    """Those that finished."""
+    """The seeds whose runs finished."""
     quality: dict[str, Estimate]
     """BLEU and chrF of the test set, or the accuracy of labels in percent, mean over seeds."""
     spread: dict[str, float | None]
-    """Standard deviation over seeds."""
+    """The standard deviation over seeds."""
     differences: dict[str, Estimate]
-    """From the first variant; empty for itself, and where one of the two has no scores."""
+    """Differences from the first variant; empty for the first one and without scores."""
     valid_loss: float | None
     parameters: int | None
     step_seconds: float | None
     peak_memory_mib: float | None
     sentences_per_second: float | None
-    """Of translating the test set."""
+    """Speed of translating the test set."""
     failures: tuple[str, ...] = ()
-    """Why seeds are missing."""
+    """Why runs of some seeds failed."""
     words_per_second: float | None = None
-    """Of labelling the test set."""
+    """Speed of labelling the test set."""
 
     def verdict(self, metric: str = "bleu") -> str:
-        """Whether the difference from the first variant is one, in words."""
+        """Whether the variant differs significantly from the first one, in words."""
         found = self.differences.get(metric)
         if found is None or found.p_value is None:
             return ""
@@ -77,7 +76,7 @@ class VariantResult:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """The table, with what it takes to read it."""
+    """The table, with everything needed to read it."""
 
     directory: Path
     variants: tuple[VariantResult, ...]
@@ -88,7 +87,7 @@ class ComparisonResult:
     """Validations of every run by `variant · seed`: step, loss, seconds."""
     yardstick: Yardstick = TRANSLATION
     notes: tuple[str, ...] = ()
-    """Of what was measured (measured_corpora.py)."""
+    """Notes on the corpora that were measured on (tasks/measured_corpora.py)."""
 
     @property
     def failed(self) -> bool:
@@ -127,9 +126,7 @@ class ComparisonResult:
         return [_row(variant, self.yardstick) for variant in self.variants]
 
     def remarks(self) -> list[str]:
-        """What a reader of the table must know: of what was measured only, and why the rest was
-        not.
-        """
+        """Notes that a reader of the table needs: on what was measured, and on what was not."""
         lines = self._reading() if any(variant.quality for variant in self.variants) else []
         lines += self.notes
         if self.jobs > 1 and any(variant.seeds for variant in self.variants):
@@ -147,7 +144,7 @@ class ComparisonResult:
         return lines
 
     def _reading(self) -> list[str]:
-        """How scores and their intervals are to be read."""
+        """How to read the scores and their intervals."""
         first, num_seeds = self.variants[0], max(len(variant.seeds) for variant in self.variants)
         lines = [self.signature] if self.signature else []
         if any(variant.differences for variant in self.variants):
@@ -186,7 +183,7 @@ class ComparisonResult:
 
 
 def _signed(number: float) -> str:
-    """With its sign; what rounds to nothing has none to speak of, and is +0.0."""
+    """The value with its sign; a value that rounds to zero is +0.0."""
     return f"{round(number, 1) + 0.0:+.1f}"
 
 

@@ -1,13 +1,15 @@
-"""Which way of training is better, and is the difference real? The table behind `headwise compare`.
+"""The comparison of recipes: which way of training is better, and is the difference significant?
+`headwise compare` prints the table.
 
-Every variant is trained with the same seeds, data and budget; the table sets quality beside its
-price. Quality is the mean over seeds with an interval that covers the test set and the seeds
-(evaluation/several_seeds.py); a difference from the first variant is called one only when it is
-significant at 5 %. Time per step and memory are those of training, speed that of answering the test
-set. Quality is BLEU (and chrF) of a translator, the accuracy of a tagger or classifier.
+Every variant is trained with the same seeds, data and budget. Quality is BLEU (and chrF) for
+translators and accuracy for taggers and classifiers: the mean over seeds, with an interval that
+covers the test set and the seeds (evaluation/several_seeds.py). A difference from the first variant
+is reported only if it is significant at 5 %. Time per step and memory are those of training, speed
+that of processing the test set.
 
-    DIR/comparison.json    DIR/comparison.md    DIR/quality.png    DIR/learning-curves.png    DIR/runs/VARIANT/seed-N/
-    DIR/prepared/          data that runs share: the same files as in their own data/, under a second name
+    DIR/comparison.json   DIR/comparison.md   DIR/quality.png   DIR/learning-curves.png
+    DIR/runs/VARIANT/seed-N/   one run each
+    DIR/prepared/              data that runs share: hard links to the files in their data/
 
 Tested with real tiny runs, with a variant that fails, and with hand-made outcomes whose table is
 known.
@@ -55,8 +57,8 @@ def compare(
     jobs: int = 1,
     events: Events | None = None,
 ) -> ComparisonResult:
-    """Train every variant with every seed, measure, and write the table; a second call goes on
-    where the first ended.
+    """Train every variant with every seed, measure, and write the table; a second call continues
+    where the first one ended.
     """
     place = Path(directory)
     runs = plan_comparison(words, seeds=seeds, directory=place)
@@ -70,7 +72,7 @@ def compare(
 
 
 def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Each once: most variants share their data."""
+    """The notes of all runs without duplicates, since most variants share their data."""
     return tuple(dict.fromkeys(run.note for run in runs if run.note is not None))
 
 
@@ -117,8 +119,8 @@ Measure = Callable[[Sequence[Path]], dict[str, SeedScores]]
 
 
 def _translation_scores(recipe: TranslationRecipe) -> tuple[Callable[[], str], Measure]:
-    """The signature of BLEU, known once something is scored, and what reads and scores the
-    translations of the test set.
+    """The signature of BLEU, known after something was scored, and the function that reads and
+    scores translations of the test set.
     """
     language = recipe.data.target
     metrics = build_metrics(
@@ -183,8 +185,8 @@ def _speed(test: Mapping[str, Any], unit: str) -> float | None:
 
 
 def step_seconds(lines: Sequence[dict[str, Any]]) -> float | None:
-    """The median over lines of the log; the first one, which compiled and warmed up, is left out
-    where there are others.
+    """The median seconds per update over the lines of the log. The first line, which includes
+    compilation and warming up, is left out if there are others.
     """
     steps, found = 0, []
     for line in lines:

@@ -1,15 +1,15 @@
-"""The runs of a comparison, each an ordinary `headwise train` in a process of its own, a few at a
+"""The runs of a comparison: each is an ordinary `headwise train` in its own process, a few at a
 time.
 
-A process each, because what one run leaves behind (compiled code, cached memory, a device out of
-memory) must not touch the next one's numbers. A finished run is not repeated, one that was cut
-short goes on from its checkpoint, and a run directory with another recipe in it is refused before
-anything is started, and so is what all of them would refuse (shared_data.py). If one fails, the
-others go on; a signal is passed on, and all of them save; so they do if the comparison is killed
-(child_processes.py). A run that another process trains at the moment is waited for.
+Separate processes keep the measurements apart: compiled code, cached memory or a failed device of
+one run cannot affect the next. A finished run is not repeated, and an interrupted one resumes from
+its checkpoint. A run directory with another recipe, and everything that all runs would refuse
+(shared_data.py), is refused before anything starts. If one run fails, the others continue. Signals
+are passed on, and all runs save; they also save if the comparison is killed (child_processes.py). A
+run that another process is training is waited for.
 
-Tested with runs that finish, fail, are stopped and are trained by someone else, and with a changed
-recipe.
+Tested with runs that finish, fail, are stopped and are trained by another process, and with a
+changed recipe.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ PARTS: tuple[Part, ...] = ("valid", "test")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: results, or why there are none."""
+    """How a run ended: its results, or why there are none."""
 
     run: Run
     results: dict[str, Any] | None
@@ -55,12 +55,12 @@ class Outcome:
 
 
 def check_runs(runs: Sequence[Run]) -> None:
-    """Refuse run directories that hold another recipe, all of them at once."""
+    """Refuse run directories that hold another recipe; all of them are named at once."""
     problems: list[UsageError] = []
     for run in runs:
         path = run.directory / RECIPE
         if not path.exists() or not (run.directory / "LATEST").exists():
-            continue  # a run that saved nothing begins anew with any recipe
+            continue  # a run that saved nothing starts again with any recipe
         try:
             old = read_run_recipe(path, complete_recipe)
             check_recipe(old, run.recipe.model_dump(mode="json"), file=path)
@@ -78,7 +78,7 @@ def check_runs(runs: Sequence[Run]) -> None:
 
 
 def finished_results(run: Run) -> dict[str, Any] | None:
-    """The results of a run that is done with exactly this recipe, or None."""
+    """The results of a finished run with exactly this recipe, or None."""
     model = run.directory / "model"
     try:
         recipe = read_recipe(read_settings_file(model / "recipe.yaml"))
@@ -92,7 +92,7 @@ def finished_results(run: Run) -> dict[str, Any] | None:
 
 
 def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) -> list[Outcome]:
-    """Check, prepare, start, watch and collect; the outcomes stand in the order of the runs."""
+    """Check, prepare, start, watch and collect; the outcomes are in the order of the runs."""
     check_runs(runs)
     done = {run.label: results for run in runs if (results := finished_results(run)) is not None}
     if done:
@@ -148,13 +148,13 @@ def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) 
 class _RunningProcess(NamedTuple):
     run: Run
     said: int
-    """Bytes its log had before: what an earlier attempt said is not this one's reason."""
+    """The size of its log before it started: earlier messages are not the reason of a failure."""
     process: subprocess.Popen[bytes]
 
 
 class _RunsElsewhere:
-    """Runs that another process trains at the moment: each takes the place of one of ours, or times
-    would not be its own.
+    """Runs that another process is training. Each of them counts as one of our runs, because it
+    slows down the others.
     """
 
     def __init__(self, events: Events) -> None:
@@ -185,7 +185,7 @@ def _start(run: Run) -> subprocess.Popen[bytes]:
     words = ["train", str(run.recipe_file), "--run", str(run.directory), "--json"]
     if (run.directory / RECIPE).exists():
         words.append("--resume")
-    # Ctrl-C goes to the comparison alone, which passes it on once: a second signal would end a run
+    # Only the comparison receives Ctrl-C and passes it on once: a second signal would end a run
     # without saving.
     with run.log_file.open("ab") as log:
         return subprocess.Popen(
@@ -210,8 +210,8 @@ def _said_so_far(run: Run) -> int:
 
 
 def _reason(run: Run, status: int, *, since: int) -> str:
-    """What a failed run said of it: an error in our words, else the exception a traceback ends
-    with, else the last line.
+    """Why a run failed, from its output: our error message, or else the exception of a traceback,
+    or else the last line.
     """
     lines: list[str] = []
     if run.log_file.exists():
@@ -231,7 +231,7 @@ def _reason(run: Run, status: int, *, since: int) -> str:
 
 
 class _RunProgress:
-    """How far the runs are, from their logs."""
+    """The progress of the runs, from their logs."""
 
     def __init__(self, runs: Sequence[Run], *, finished: set[str], jobs: int) -> None:
         self.runs, self.finished, self.jobs = runs, finished, jobs
@@ -239,7 +239,7 @@ class _RunProgress:
         self.began = time.monotonic()
 
     def counts(self) -> tuple[int, int]:
-        """Updates done, and of all; a run that still translates its test set has one left."""
+        """Updates done and in all; one is counted as open while a run translates its test set."""
         total = sum(run.recipe.training.steps for run in self.runs)
         unfinished = len(self.runs) - len(self.finished)
         return min(sum(self._steps(run) for run in self.runs), total - unfinished), total
@@ -265,9 +265,7 @@ class _RunProgress:
 
 
 def last_step(log: Path) -> int:
-    """The last update a log tells of; 0 if there is none yet. The end of the file is enough, and
-    quick to look at.
-    """
+    """The last update in a log, or 0. Only the end of the file is read, which is fast."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - TAIL_BYTES))

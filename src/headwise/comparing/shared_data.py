@@ -1,13 +1,13 @@
-"""What the runs of a comparison have in common, looked at before the first of them starts.
+"""What the runs of a comparison share: it is checked and prepared once, before the first run
+starts.
 
-Devices, memory, files and the text itself are checked once for all runs that agree in them: what
-one run would refuse after a minute, and the next with the same words, is said once and nothing is
-begun. Translators with the same `data` and `text` then share what is prepared
-(data/pairs/shared_preparation.py); labelled text is small, and each of its runs reads it for
-itself.
+Devices, memory, files and text are checked once for all runs that have them in common, so an error
+that every run would meet after a minute is reported once, before anything starts. Translators with
+the same `data` and `text` then share the prepared data (data/pairs/shared_preparation.py). Labelled
+text is small, and each run reads it by itself.
 
-Tested with data that is not there, with variants that share and that differ, and with a comparison
-that goes on.
+Tested with missing data, with variants that share data and that do not, and with a resumed
+comparison.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,8 +31,8 @@ FOLDER = "prepared"
 
 
 def prepare_runs(runs: Sequence[Run], *, directory: Path, events: Events) -> dict[str, Path]:
-    """Check what the runs need and prepare what they share; where the data of each is to be had, by
-    its label.
+    """Check what the runs need and prepare what they share. Returns the directory of the data of
+    each run, by its label.
     """
     variants = _first_of_each(runs, lambda run: run.variant)
     _check_all(variants, _check_settings)
@@ -45,8 +45,8 @@ def prepare_runs(runs: Sequence[Run], *, directory: Path, events: Events) -> dic
 
 
 def _share(runs: Sequence[Run], place: Path, events: Events) -> dict[str, Path]:
-    """Prepare for all runs that have nothing of their own yet; one that another process trains sees
-    to it itself.
+    """Prepare the data of all runs that have none yet. A run that another process is training
+    prepares its own.
     """
     needing = [
         run
@@ -95,20 +95,20 @@ def _name_of(run: Run) -> str:
 
 
 def _inputs_of(run: Run) -> str:
-    """What variants that read the same have in common."""
+    """What variants with the same data have in common."""
     recipe = run.recipe
     start = recipe.model.start_from if isinstance(recipe, LabelRecipe) else None
     return f"{recipe.data.model_dump_json()} {recipe.text.model_dump_json()} {start}"
 
 
 def _check_settings(run: Run) -> None:
-    """What the machine at hand says to a recipe."""
+    """Check a recipe against this machine."""
     check_before_start(find_task(run.recipe), run.recipe, 1, anyway=False)
 
 
 def _check_data(run: Run) -> None:
-    """Whether the files of all parts are there; labelled ones are read too, since each run reads
-    all of them anyway.
+    """Check that the files of all parts exist. Labelled files are read as well, since every run
+    reads all of them.
     """
     if isinstance(run.recipe, LabelRecipe):
         find_task(run.recipe).prepare(run.recipe, Path(), Silence())
@@ -117,8 +117,8 @@ def _check_data(run: Run) -> None:
 
 
 def _check_all(variants: Sequence[Run], check: Callable[[Run], None]) -> None:
-    """What is wrong with each, all at once; what is wrong with all alike is said once and without
-    their names.
+    """The errors of all runs together; an error that all runs have is reported once, without their
+    names.
     """
     found: list[tuple[Run, HeadwiseError]] = []
     for run in variants:

@@ -1,15 +1,16 @@
-"""What a comparison compares: recipes, alternatives of a value, seeds, and the run directory of
-each.
+r"""The variants of a comparison: recipes, alternative values, seeds, and the run directory of each.
 
-    headwise compare base big --seeds 1,2                       two recipes
-    headwise compare pocket model.norm.kind=layer,rms           one recipe, two values: commas outside brackets separate them
-    headwise compare pocket 'model.encoder.attention={kind: fused},{kind: window, left: 8, right: 8}' model.dim=64,128
-    headwise compare ud-ewt-tags model.kind=word,window,encoder  taggers and classifiers too
+    headwise compare base big --seeds 1,2                   two recipes
+    headwise compare pocket model.norm.kind=layer,rms       one recipe, two values, separated by
+                                                            commas outside brackets
+    headwise compare pocket model.dim=64,128 \
+        'model.encoder.attention={kind: fused},{kind: window, left: 8, right: 8}'
+    headwise compare ud-ewt-tags model.kind=word,window,encoder     taggers and classifiers too
 
-All runs of a comparison answer the same test set in the same languages, so they are of one task.
-Several alternatives make every combination; what has one value is the same for all. The first
-variant is the one that the others are measured against. A variant's name says its values, so that
-adding another one leaves the directories of the others alone.
+All runs of a comparison are of one task and have the same test set and languages. Several
+alternatives give every combination; a single value holds for all variants. The others are compared
+with the first variant. The name of a variant contains its values, so adding another one keeps the
+directories of the others.
 """
 
 import re
@@ -41,9 +42,9 @@ class Run:
     seed: int
     recipe: TranslationRecipe | LabelRecipe
     directory: Path
-    """The run directory; its recipe and what the run says lie beside it (.yaml, .log)."""
+    """The run directory; the recipe and the output of the run lie beside it (.yaml, .log)."""
     note: str | None = None
-    """What must be known to read its scores (measured_corpora.py)."""
+    """Notes that a reader of its scores needs (tasks/measured_corpora.py)."""
 
     @property
     def recipe_file(self) -> Path:
@@ -61,7 +62,7 @@ class Run:
 def plan_comparison(
     words: Sequence[str], *, seeds: Sequence[int] = (), directory: Path
 ) -> list[Run]:
-    """The runs of a comparison in order: all variants with the first seed, then with the second, …"""
+    """The runs in order: all variants with the first seed, then all with the second, …"""
     recipes = [word for word in words if "=" not in word]
     changes = [word for word in words if "=" in word]
     if not recipes:
@@ -73,7 +74,7 @@ def plan_comparison(
         )
     variants = _variants(recipes, changes)
     if len(variants) < 2:
-        find_recipe(recipes[0])  # a recipe that does not exist is the greater mistake
+        find_recipe(recipes[0])  # a missing recipe is reported first
         raise UsageError(
             f"there is one variant only ({next(iter(variants))}); give a second recipe, or "
             "several values separated by commas: model.norm.kind=layer,rms",
@@ -118,8 +119,8 @@ def _load(name: str, overrides: Sequence[str]) -> TranslationRecipe | LabelRecip
 
 
 def _check_models(variants: Mapping[str, TranslationRecipe | LabelRecipe]) -> None:
-    """Models that cannot be are refused before the first is trained: each is built, without memory
-    for its weights.
+    """Build every model without memory for its weights, so that impossible ones are refused before
+    the first training.
     """
     for name, recipe in variants.items():
         try:
@@ -131,7 +132,9 @@ def _check_models(variants: Mapping[str, TranslationRecipe | LabelRecipe]) -> No
 
 
 def _check_same_question(runs: Sequence[Run]) -> None:
-    """Scores stand in one column only if they answer the same thing."""
+    """Refuse variants whose scores cannot be compared, because they are scores of different test
+    sets.
+    """
     first = runs[0]
     for run in runs:
         if run.recipe.task != first.recipe.task:
@@ -154,7 +157,7 @@ def _check_same_question(runs: Sequence[Run]) -> None:
 
 
 def _question(recipe: TranslationRecipe | LabelRecipe) -> dict[str, Any]:
-    """What a score is an answer to, by the keys that say it."""
+    """The keys and values that decide what a score means."""
     if isinstance(recipe, LabelRecipe):
         return {"data.test": recipe.data.test, "data.language": recipe.data.language}
     return {
@@ -188,7 +191,9 @@ def _variants(recipes: Sequence[str], changes: Sequence[str]) -> dict[str, tuple
 
 
 def _check_apart(open_ones: Sequence[tuple[str, list[str]]]) -> None:
-    """Alternatives that overwrite each other make variants that are not what they are called."""
+    """Refuse alternatives that overwrite each other, because variants would not be what their names
+    say.
+    """
     for (first, values), (second, _) in combinations(open_ones, 2):
         inner = (
             second.removeprefix(f"{first}.").split(".") if second.startswith(f"{first}.") else None
@@ -204,10 +209,10 @@ def _check_apart(open_ones: Sequence[tuple[str, list[str]]]) -> None:
 
 
 def _says(value: Any, path: Sequence[str]) -> bool:
-    """Whether a mapping says something of a key within it."""
+    """Whether a mapping sets something within a key."""
     for key in path:
         if not isinstance(value, Mapping):
-            return True  # what is no mapping leaves no room for a key
+            return True  # a value that is no mapping replaces the whole key
         if key not in value:
             return False
         value = value[key]
@@ -215,7 +220,7 @@ def _says(value: Any, path: Sequence[str]) -> bool:
 
 
 def split_values(word: str) -> tuple[str, list[str]]:
-    """`key=a,b` as key and values; commas inside brackets, braces or quotes separate nothing."""
+    """`key=a,b` as key and values; commas inside brackets, braces or quotes do not separate."""
     key, _, text = word.partition("=")
     values, depth, quote = [""], 0, ""
     for character in text:
@@ -240,9 +245,7 @@ def split_values(word: str) -> tuple[str, list[str]]:
 
 
 def _label(key: str, value: str, *, alone: bool) -> str:
-    """A value for people: `window left=8 right=8`; the key before it where the value alone says too
-    little.
-    """
+    """A value for people: `window left=8 right=8`, after its key if it is unclear alone."""
     read = read_yaml(value)
     says_kind = key.endswith(".kind") or (isinstance(read, Mapping) and "kind" in read)
     text = _plain(read)
@@ -267,5 +270,5 @@ def _plain(value: Any) -> str:
 
 
 def file_name(name: str) -> str:
-    """A variant's name as that of a directory."""
+    """The name of a variant as the name of a directory."""
     return re.sub(r"[^\w.=+]+", "-", name).strip("-.")[:120] or "variant"

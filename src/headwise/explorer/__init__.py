@@ -1,5 +1,5 @@
-"""Pictures of attention: heat maps and links as PNG, and one self-contained HTML page to explore
-them.
+"""What a model computes, shown to people: `data` computes traces and tables, `pictures` draws them,
+`static` is the page.
 """
 
 from headwise.explorer.data.attention_maps import AttentionMap, HeadChoice, MapKind, Trace

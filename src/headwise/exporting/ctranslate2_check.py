@@ -9,7 +9,7 @@ If the two tokens at the first difference are tied within the tolerance, either 
 recipe's own search is compared too, because its stop rule may have no counterpart in CTranslate2
 (ctranslate2_search.py).
 
-Tested: a changed weight is found, and nothing is published.
+Tested: a changed weight is detected, and nothing is published.
 """
 
 from collections.abc import Sequence
@@ -35,23 +35,23 @@ from headwise.text.tokenizer import BOS, EOS
 TOLERANCE = 1e-3
 ROUNDED_TOLERANCE = 0.5
 MAX_TOKENS = 64
-"""Of a translation that must be the same token for token: in a long one two hypotheses may come as
-near as rounding."""
+"""The most tokens of a translation that must be equal: in longer ones two hypotheses may differ by
+rounding only."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How alike the two are on the probes."""
+    """How well both programs agree on the probes."""
 
     num_probes: int
     difference: float
-    """The greatest of a token's log-probability; in rounded numbers the mean."""
+    """The largest difference of a token's log-probability; for rounded weights the mean."""
     num_same: int
-    """Probes to which the recipe's own search (sampling: greedy) gives the same translation."""
+    """Probes for which the recipe's own search (greedy for sampling) gives the same translation."""
 
 
 class ProbeComparison:
-    """A bundle and its probes, with what Headwise answers."""
+    """A bundle and its probes, with the translations of Headwise."""
 
     def __init__(self, bundle: TranslatorBundle, probes: Sequence[str]) -> None:
         assert isinstance(bundle.model, EncoderDecoder)
@@ -89,7 +89,7 @@ class ProbeComparison:
 
     @torch.inference_mode()
     def _log_probabilities(self, source: Sequence[int], target: Sequence[int]) -> torch.Tensor:
-        """Of every token after every beginning of a translation, [target, vocab]."""
+        """Log-probabilities of every token after every prefix of a translation, [target, vocab]."""
         tokens, given = torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])
         places = [torch.arange(row.shape[1])[None] for row in (tokens, given)]
         hidden = self.model(
@@ -103,7 +103,7 @@ class ProbeComparison:
         return self.model.output(hidden)[0].log_softmax(-1)
 
     def differences(self, translator: Any) -> list[np.ndarray]:
-        """Of the log-probability of each token of the greedy translations, one array a probe."""
+        """Differences of the log-probability of each token of the greedy translations, by probe."""
         found = []
         names = list(self.numbers)
         for source, pieces, target in zip(
@@ -132,7 +132,8 @@ class ProbeComparison:
         return abs(float(row[ours[place]] - row[theirs[place]])) <= TOLERANCE
 
     def _same_in_recipe(self, translator: Any) -> int:
-        """Up to the recipe's own limits: a probe of another language often reaches them."""
+        """The longest translation by the recipe's limits; probes of other languages often reach
+        it."""
         if isinstance(self.settings, SamplingSettings):
             settings, options, here = self.exact[0]
         else:
@@ -142,7 +143,7 @@ class ProbeComparison:
         return sum(a == b for a, b in zip(here, there, strict=True))
 
     def prove(self, directory: Path) -> Agreement:
-        """What was written in float32 must be the same function, searched in the same way."""
+        """An export in float32 must compute the same function and find the same translations."""
         translator = load_foreign(directory, compute_type="float32")
         largest = max(float(part.max()) for part in self.differences(translator))
         if not largest <= TOLERANCE:
@@ -162,8 +163,8 @@ class ProbeComparison:
         return Agreement(len(self.sources), largest, self._same_in_recipe(translator))
 
     def measure(self, directory: Path, quantization: str) -> Agreement:
-        """What was written in rounded numbers must be near."""
-        # A CPU has no products of 16 bits: it is the rounded weights that are measured there.
+        """An export with rounded weights must be close."""
+        # A CPU has no 16-bit products; there only the rounding of the weights is measured.
         translator = load_foreign(
             directory, compute_type="int8" if quantization.startswith("int8") else "float32"
         )
@@ -197,8 +198,8 @@ class ProbeComparison:
 def load_foreign(directory: Path, *, compute_type: str) -> Any:
     import ctranslate2
 
-    # It sets the number of threads for torch too, whose sums would then be rounded differently: the
-    # same number as before.
+    # CTranslate2 also sets torch's number of threads, which would change the rounding of its sums;
+    # the number is set back.
     return ctranslate2.Translator(
         str(directory),
         device="cpu",

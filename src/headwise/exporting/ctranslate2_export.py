@@ -50,16 +50,16 @@ NUM_POCKET_PROBES = 5
 
 @dataclass(frozen=True)
 class ExportedTranslator:
-    """What was written, and how it was proven."""
+    """What was written, and how well it agrees with Headwise."""
 
     directory: Path
     quantization: str
     num_bytes: int
     exact: Agreement
-    """In float32."""
+    """The agreement in float32."""
     rounded: Agreement | None
     left_out: tuple[str, ...]
-    """Parts of the recipe's search that CTranslate2 has no words for."""
+    """Parts of the recipe's search that CTranslate2 cannot express."""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "directory": str(self.directory)}
@@ -72,7 +72,7 @@ def export_translator(
     quantization: str = "none",
     probes: Path | None = None,
 ) -> ExportedTranslator:
-    """Write a translator for CTranslate2; `probes`: a file of sentences to compare with, one a
+    """Write a translator for CTranslate2; `probes` is a file of sentences to compare with, one a
     line.
     """
     _require_package()
@@ -136,8 +136,8 @@ def _save(network: Any, directory: Path, *, quantization: str | None) -> None:
 
 
 def _choose_probes(bundle: TranslatorBundle, path: Path | None) -> Sequence[str]:
-    """Sentences that the model can read whole: those given, or ordinary ones of several languages
-    and its own.
+    """Sentences that the model can read: those given, or ordinary sentences of several languages,
+    its own among them.
     """
     language = bundle.recipe.data.source
     if path is not None:
@@ -202,7 +202,7 @@ def write_readme(
     search: ForeignSearch,
     names: tuple[str, str],
 ) -> str:
-    """For whoever finds the directory: what it is, the code that translates, how it was proven."""
+    """The README of the directory: what it is, the code that translates, and how it was tested."""
     source, target = bundle.recipe.data.source, bundle.recipe.data.target
     exact, rounded = exported.exact, exported.rounded
     proof = (

@@ -49,9 +49,7 @@ KNOWN_POSITIONS = Sinusoidal | Learned | Rotary | Relative | Buckets
 
 
 def require_expressible(settings: TranslatorSettings, *, tokenizer: str) -> EncoderDecoderSettings:
-    """The settings of a model that can be exported; the others are refused with all that stands in
-    the way.
-    """
+    """The settings of a model that can be exported; others are refused with all reasons."""
     found = list(_obstacles(settings, tokenizer=tokenizer))
     if found:
         raise UsageError(
@@ -68,7 +66,7 @@ def require_expressible(settings: TranslatorSettings, *, tokenizer: str) -> Enco
 
 
 def _obstacles(settings: TranslatorSettings, *, tokenizer: str) -> Iterator[tuple[str, str]]:
-    """Pairs of what the model has and what CTranslate2 knows in its place."""
+    """Pairs of what the model has and what CTranslate2 supports instead."""
     if tokenizer != "sentencepiece":
         yield f"text.kind={tokenizer}", "sentencepiece"
     if not isinstance(settings, EncoderDecoderSettings):
@@ -109,8 +107,8 @@ def build_network(
     vocabularies: tuple[Sequence[str], Sequence[str]],
     longest: int,
 ) -> "TransformerSpec":
-    """The network with its weights copied in (CTranslate2 rounds them in place); `longest`:
-    positions that waves are laid out for.
+    """The network with copies of the weights, since CTranslate2 rounds them in place. `longest` is
+    the number of positions of a sinusoidal table.
     """
     from ctranslate2.specs import transformer_spec
 
@@ -163,7 +161,7 @@ def build_network(
 
 
 def _describe_shape(settings: EncoderDecoderSettings) -> dict[str, Any]:
-    """What both stacks are told: norms, activation, positions."""
+    """The options of both stacks: norms, activation, positions."""
     from ctranslate2.specs.common_spec import Activation
 
     match settings.feed_forward:
@@ -196,7 +194,7 @@ def _copied(tensor: Tensor) -> NDArray[np.float32]:
 
 
 def _fill_linear(linear: Any, *parts: nn.Linear) -> None:
-    """One product for the parts: their outputs stand behind each other."""
+    """Copy several layers into one: their outputs are concatenated."""
     linear.weight = np.concatenate([_copied(part.weight) for part in parts])
     if parts[0].bias is not None:
         linear.bias = np.concatenate([_copied(part.bias) for part in parts])
@@ -232,7 +230,7 @@ def _fill_self_attention(attention: Any, own: MultiHeadAttention, norm: nn.Modul
     match own.relation:
         case RelativeRelation(distance_keys=keys, distance_values=values):
             attention.relative_position_keys = _copied(keys)
-            # Without vectors for values there are vectors of zeros: CTranslate2 always adds some.
+            # CTranslate2 always adds vectors to the values; without such vectors they are zeros.
             attention.relative_position_values = _copied(
                 torch.zeros_like(keys) if values is None else values
             )

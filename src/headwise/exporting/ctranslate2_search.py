@@ -28,13 +28,13 @@ from headwise.decoding.search.length_penalty import AverageLength, LengthPenalty
 from headwise.decoding.search.sampling import SamplingSettings
 
 FAITHFUL = {"return_end_token": True, "max_input_length": 0}
-"""The end counts as a token; a text that is too long is refused, not cut at 1,024 tokens as by
-default."""
+"""The end counts as a token. A text that is too long is refused; by default CTranslate2 would cut
+it at 1,024 tokens."""
 
 
 @dataclass(frozen=True)
 class ForeignSearch:
-    """What to hand to `translate_batch`, and what of the recipe that leaves out."""
+    """The arguments of `translate_batch`, and the settings of the recipe that they leave out."""
 
     options: dict[str, Any]
     max_length: int | LengthLimit
@@ -42,7 +42,7 @@ class ForeignSearch:
 
     @property
     def longest_output(self) -> int:
-        """Of any source."""
+        """The longest translation of any source."""
         return self.max_length if isinstance(self.max_length, int) else self.max_length.limit
 
     def write_limit(self, num_tokens: str) -> str:
@@ -56,7 +56,7 @@ class ForeignSearch:
 
 
 def translate_search(settings: DecodingSettings) -> ForeignSearch:
-    """The recipe's search."""
+    """The search of the recipe as arguments of `translate_batch`."""
     options: dict[str, Any] = {"min_decoding_length": settings.min_length, **FAITHFUL}
     left_out = [
         f"decoding.{name}"
@@ -112,8 +112,8 @@ def _translate_penalty(penalty: LengthPenalty, left_out: list[str]) -> dict[str,
 def exact_searches(
     settings: DecodingSettings,
 ) -> list[tuple[GreedySettings | BeamSettings, dict[str, Any]]]:
-    """Searches that both programs define alike, to the last token: greedy, and the recipe's beam
-    (or five wide) that stops when filled.
+    """Searches that both programs define alike: greedy, and a beam that stops when filled, as wide
+    as the recipe's or five.
     """
     beam = settings if isinstance(settings, BeamSettings) else BeamSettings()
     penalty = (

@@ -1,5 +1,5 @@
-"""Trained models in the forms of others: translators for CTranslate2, n-grams as ARPA files. The
-name of the output says which.
+"""Export of trained models to other programs: translators to CTranslate2, n-grams to ARPA files.
+The name of the output decides which.
 """
 
 from pathlib import Path
@@ -75,6 +75,8 @@ def export_arpa(model: Path | str, output: Path | str) -> Path:
         return path
     names = bundle.tokenizer.pieces(range(NUM_SPECIAL, bundle.tokenizer.size))
     if isinstance(bundle.tokenizer, WordTokenizer):
-        names = [name.removeprefix(WORD_START) for name in names]  # words are apart anyway
+        names = [
+            name.removeprefix(WORD_START) for name in names
+        ]  # words are separated by spaces anyway
     save_arpa(path, bundle.model.tables, names)
     return path

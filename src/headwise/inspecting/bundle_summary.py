@@ -1,4 +1,4 @@
-"""What a bundle of any task is, in a few words, after it was loaded as its commands load it."""
+"""What a bundle of any task holds, in a few words, after loading it as the commands do."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from headwise.tasks.table import find_entry, task_words
 
 
 def summarize_bundle(path: Path) -> str:
-    """Load the bundle whole, weights included; a HeadwiseError if it cannot be used."""
+    """Load the whole bundle, including its weights; a HeadwiseError if it cannot be used."""
     word = task_of_bundle(path)
     entry = find_entry(word)
     if entry is None:

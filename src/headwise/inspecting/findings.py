@@ -1,4 +1,4 @@
-"""What `headwise doctor` says: one finding for each thing it looked at."""
+"""The findings of `headwise doctor`: one for each thing it examined."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at; `damaged` makes the exit status 3."""
+    """One thing that was examined; `damaged` makes the exit status 3."""
 
     topic: str
     state: Literal["good", "note", "damaged"]

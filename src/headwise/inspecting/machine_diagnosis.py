@@ -1,4 +1,4 @@
-"""What this machine can do: `headwise doctor` without a directory."""
+"""What this machine can do, for `headwise doctor` without a directory."""
 
 import importlib.util
 import os

@@ -5,7 +5,7 @@ nothing: recipe.yaml, LATEST, checkpoints/*, best/*, snapshots/*, data/*, model/
 killed process.
 
 Tested: for each file of a run of each task, a flipped bit is damage here exactly if resuming or
-loading objects to it.
+loading refuses it.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,11 +42,11 @@ from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe, where_a_copy_is
 
 PLAIN = (SNAPSHOT, TOKENIZERS, TOKEN_STORE, CTRANSLATE2)
-"""Kinds of published directories of which nothing is checked but their files."""
+"""Kinds of published directories of which only the checksums of their files are checked."""
 
 
 def examine_run(directory: Path | str) -> list[Finding]:
-    """Every part of a run, or one published directory (a bundle, a checkpoint …) by itself."""
+    """Examine every part of a run, or one published directory (a bundle, a checkpoint …)."""
     path = require_run(Path(directory))
     if any(
         (path / name).exists() or (path / name).is_symlink()
@@ -81,18 +81,18 @@ def examine_run(directory: Path | str) -> list[Finding]:
 def _judge(
     path: Path, check: Callable[[], object], good: str | None = None, hint: str = ""
 ) -> Finding:
-    """Damaged if the check raises one of our errors."""
+    """A finding: damaged if the check raises a HeadwiseError."""
     try:
         check()
     except HeadwiseError as error:
-        # The finding names its topic already: the file is said again only if it is one inside.
+        # The finding names its topic already; the file is named only if it lies inside it.
         text = say(error.en, error.zh) if error.file == path else str(error)
         return Finding(str(path), "damaged", f"{text}{hint}")
     return Finding(str(path), "good", good or say("every file as written", "所有文件与写入时一致"))
 
 
 def _published(path: Path) -> Finding:
-    """A directory with a manifest, whatever it is of."""
+    """A directory with a manifest, of whatever kind."""
     try:
         kind = read_manifest(path)["kind"]
         if kind not in (BUNDLE, WORD_VECTORS):
@@ -129,11 +129,11 @@ def _steps(folder: Path) -> list[Path]:
 
 
 def _checkpoints(path: Path) -> list[Finding]:
-    """Each of them, and which one a resumed run would take instead of a damaged one."""
+    """Every checkpoint, and which one a resumed run would use instead of a damaged one."""
     try:
         require_checkpoints(path)
     except CheckpointError as error:
-        # Whoever took LATEST away as well did it on purpose, to keep the model alone.
+        # Without LATEST too, the checkpoints were removed on purpose to keep only the model.
         state: Literal["note", "damaged"] = "note" if newest_named(path) is None else "damaged"
         return [Finding(str(path / "checkpoints"), state, say(error.en, error.zh))]
     findings = [
@@ -161,7 +161,7 @@ def _checkpoints(path: Path) -> list[Finding]:
 
 
 def _weights(path: Path) -> Iterator[Finding]:
-    """Best weights and those to be averaged; without them a run ends with its last weights."""
+    """The best weights and those to be averaged; without them a run ends with its last weights."""
     hint = say(
         "; a resumed run will end with its last weights instead", "；恢复的训练将改用最后的权重"
     )
@@ -171,7 +171,7 @@ def _weights(path: Path) -> Iterator[Finding]:
 
 
 def _data(path: Path) -> Iterator[Finding]:
-    """Prepared data: `prepared.json`, written last, and the directories it speaks of."""
+    """The prepared data: `prepared.json`, which is written last, and the directories it names."""
     hint = say(
         "; remove it and resume: the data is made again", "；删除它后恢复训练，数据会重新生成"
     )
@@ -196,7 +196,7 @@ def _data(path: Path) -> Iterator[Finding]:
 
 
 def _leftovers(path: Path) -> Iterator[Finding]:
-    """What a kill left behind, and checkpoints that resuming has put aside."""
+    """Files that a killed process left behind, and checkpoints that resuming has set aside."""
     for left in find_leftovers(path):
         original = left.with_name(left.name.removesuffix(REPLACED))
         if left.name.endswith(REPLACED) and not original.exists():

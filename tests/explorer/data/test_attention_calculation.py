@@ -223,9 +223,9 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not UTF-8 text"):
         read_numbers(str(file), name="x")
     file.write_bytes(b"1\n" * (MAX_FILE_BYTES // 2 + 1))
-    with pytest.raises(DataError, match="at most 1,048,576; take a part"):
+    with pytest.raises(DataError, match="at most 1,048,576 bytes"):
         read_numbers(str(file), name="x")
-    with pytest.raises(DataError, match="at most 1,048,576; take a part"):
+    with pytest.raises(DataError, match="at most 1,048,576 bytes"):
         read_numbers("/dev/zero", name="x")  # without a size, and without an end
 
 

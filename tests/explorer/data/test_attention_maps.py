@@ -60,7 +60,7 @@ def test_wrong_shape_is_refused(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_numbers_that_are_no_weights_are_refused(value: float) -> None:
-    with pytest.raises(UsageError, match="no finite numbers"):
+    with pytest.raises(UsageError, match="not finite numbers"):
         AttentionMap("a", "cross", 0, np.full((1, 2, 2), value))
 
 

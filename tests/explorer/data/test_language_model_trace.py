@@ -92,5 +92,5 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     counted = LanguageModel.load(tmp_path / "tiny.arpa")
     assert not attends(counted)
     assert longest_text(counted) is None
-    with pytest.raises(UsageError, match="attends to nothing"):
+    with pytest.raises(UsageError, match="has no attention"):
         trace_text(counted, TEXT)

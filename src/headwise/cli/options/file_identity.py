@@ -1,4 +1,6 @@
-"""Whether two names mean one file: relative path, symbolic link, hard link or redirection."""
+"""Whether two names refer to the same file: by relative path, symbolic link, hard link or
+redirection.
+"""
 
 import contextlib
 import os
@@ -8,7 +10,7 @@ from typing import TextIO
 
 
 def is_same(one: Path, other: Path) -> bool:
-    """The same file or directory under any name."""
+    """Whether two paths are the same file or directory."""
     if one.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)

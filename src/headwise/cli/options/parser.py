@@ -1,7 +1,7 @@
-"""argparse that speaks both languages, keeps the lines of an example as they are, and proposes the
-nearest name.
+"""argparse with help and errors in both languages. It keeps the line breaks of examples and
+suggests the nearest known name.
 
-Options are exact (no abbreviations: a new option must not change the meaning of an old script), and
+Options cannot be abbreviated, so that a new option never changes the meaning of an old script, and
 `--lang` may stand anywhere.
 """
 
@@ -19,7 +19,7 @@ from headwise.language import say
 
 OVERRIDE = r"\s*[\w.]+\s*=.*"
 
-# argparse's own sentences in Chinese; what is not listed stays English.
+# argparse's own messages in Chinese; messages that are not listed stay English.
 _CHINESE = (
     (r"the following arguments are required: (.*)", r"缺少必需的参数：\1"),
     (r"unrecognized arguments: (.*)", r"无法识别的参数：\1"),
@@ -33,7 +33,7 @@ _CHINESE = (
 
 
 def positive(text: str) -> int:
-    """The type of options that count: a whole number from 1 on."""
+    """The type of options that are whole numbers from 1 on."""
     with contextlib.suppress(ValueError):
         if (number := int(text)) >= 1:
             return number
@@ -46,7 +46,7 @@ def positive(text: str) -> int:
 
 
 def override(text: str) -> str:
-    """The type of changes of a recipe; whether there is such a key is for the recipe to say."""
+    """The type of changes of a recipe; the recipe itself checks whether the key exists."""
     if re.fullmatch(OVERRIDE, text, re.DOTALL):
         return text
     raise argparse.ArgumentTypeError(
@@ -58,7 +58,7 @@ def override(text: str) -> str:
 
 
 def add_computing(parser: argparse.ArgumentParser) -> None:
-    """Where and in what numbers a model computes."""
+    """Options for device and precision."""
     parser.add_argument(
         "--device",
         default="auto",
@@ -80,7 +80,7 @@ def add_computing(parser: argparse.ArgumentParser) -> None:
 
 
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Which weights of a run that has no model yet."""
+    """The option that uses the weights of a run without a model."""
     parser.add_argument(
         "--checkpoint",
         choices=("best", "last"),
@@ -92,7 +92,7 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps paragraphs, but leaves indented lines (examples) alone."""
+    """Wraps paragraphs and leaves indented lines (examples) unchanged."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines = []
@@ -101,8 +101,8 @@ class HelpFormatter(argparse.HelpFormatter):
         return "\n".join(indent + line for line in lines)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        """The help of an option beside its name: in Chinese broken between characters, which are
-        two columns wide.
+        """Wrap the help of an option. Chinese is broken between characters, which are two columns
+        wide.
         """
         return wrap(" ".join(text.split()), width)
 
@@ -135,15 +135,13 @@ class Parser(argparse.ArgumentParser):
         )
 
     def _add_action(self, action: Any) -> Any:
-        """As usual; the help of what is written says what happens to its directory."""
+        """Add an argument; the help of an output also says that missing directories are made."""
         if isinstance(action.type, type) and issubclass(action.type, Output):
             action.help += action.type.note()
         return super()._add_action(action)
 
     def error(self, message: str, *, meant: str = "") -> NoReturn:
-        """Print what is wrong and what was `meant`, as far as it can be guessed, and leave with
-        status 2.
-        """
+        """Print the error and a guess of what was `meant`, and exit with status 2."""
         self.print_usage(sys.stderr)
         hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
         said = say(message, _in_chinese(message))
@@ -153,8 +151,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(2)
 
     def _guess(self, message: str) -> str:
-        """What was meant by a word that is unknown: what is given here without an option, or the
-        nearest known word.
+        """A suggestion for an unknown word: an argument that takes no option name, or the nearest
+        known word.
         """
         unknown = re.search(r"(?:unrecognized arguments:|invalid choice:) '?([^\s',]+)", message)
         if unknown is None:
@@ -180,8 +178,8 @@ def _in_chinese(message: str) -> str:
 
 
 def name_options(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """How the user writes what argparse keeps under a `dest`: --source, or FILE for what is given
-    without an option.
+    """The options as the user writes them, by argparse's `dest`: --source, or FILE for a positional
+    argument.
     """
     return {
         action.dest: (*action.option_strings, str(action.metavar or action.dest))[0]
@@ -190,7 +188,7 @@ def name_options(parser: argparse.ArgumentParser) -> dict[str, str]:
 
 
 def find_leaf(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser that the words given so far lead to: of the command, or of its action."""
+    """The parser of the command or action that the given words lead to."""
     for word in given:
         actions = [
             action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
@@ -201,8 +199,8 @@ def find_leaf(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse
 
 
 def _name_override(leaf: argparse.ArgumentParser, given: Sequence[str], word: str) -> str:
-    """`--steps 20` for `training.steps=20`: the override that was meant, if recipes have such a
-    key.
+    """The override that was meant by an option: `training.steps=20` for `--steps 20`, if recipes
+    have such a key.
     """
     if not any(action.dest == "overrides" for action in leaf._actions):
         return ""
@@ -224,10 +222,11 @@ def _name_override(leaf: argparse.ArgumentParser, given: Sequence[str], word: st
 
 
 def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
-    """argparse takes positionals in one piece only; `key.path=value` may also stand behind options.
+    """Parse with overrides in any position: argparse takes positional arguments only in one piece,
+    but `key.path=value` may also follow options.
 
-    Unknown options are refused before anything else is: `--modle` is the mistake, not the missing
-    `--model`.
+    Unknown options are reported before missing ones, because in `--modle` the mistake is the
+    spelling and not a missing `--model`.
     """
     leaf = find_leaf(parser, given)
     known = {

@@ -1,17 +1,15 @@
-"""Before a command runs: what it reads is there and can be read, and what it writes goes over
-nothing that it reads.
+"""Checks before a command runs: its inputs can be read, and its outputs do not overwrite them.
 
-`check_paths` looks at every option of a command (paths.py) before anything heavy is loaded:
+`check_paths` checks every option of a command (paths.py) before anything heavy is imported:
 
-- What must be there is there: a missing model, recipe or text is told at once, not after torch was
-  loaded.
-- A text can be read to its end, so that no answers are printed before a bad line is found. One that
-  is read once may also be a pipe or standard input (`-`), of which the lines are looked at when
+- Inputs exist. A missing model, recipe or text is reported at once, not after importing torch. - A
+text can be decoded to its end, so that no result is printed before a bad line is found. An
+  input that is read once may also be a pipe or standard input (`-`), whose lines are checked while
   they are read (tasks/text_input.py).
 - No output is a file that the command reads, by whatever name: relative path, symbolic link, hard
   link or redirection.
-- No output lies inside a model or checkpoint, whose files are sealed by checksums, or replaces a
-  file that a run lives by.
+- No output lies inside a model or checkpoint, whose files have checksums, or replaces a file that
+  a run needs.
 
 Tested against: every pair of input and output of every command, under every kind of name.
 """
@@ -28,12 +26,12 @@ from headwise.errors import UsageError
 from headwise.storage import refuse_sealed
 
 RUN_FILES = ("recipe.yaml", "log.jsonl", "LATEST")
-"""What a run directory cannot do without; its other files are sealed or can be made again."""
+"""The files that a run needs; its others have checksums or can be made again."""
 
 
 def check_paths(parsed: argparse.Namespace, names: Mapping[str, str]) -> None:
-    """Refuse a command that could not succeed, or that would write over what it reads; `names` are
-    those of the options by `dest`.
+    """Refuse a command that cannot succeed or that would overwrite its input; `names` are the names
+    of the options by `dest`.
     """
     given = [
         (names.get(dest, dest), one) for dest, value in vars(parsed).items() for one in _each(value)
@@ -44,7 +42,7 @@ def check_paths(parsed: argparse.Namespace, names: Mapping[str, str]) -> None:
                 f"{option} {one!r} cannot be a path; give one without a zero byte",
                 f"{option} {one!r} 不能作为路径；请去掉其中的零字节",
             )
-    # A wrong model or recipe is told before a wrong text.
+    # A wrong model or recipe is reported before a wrong text.
     ordered = sorted(given, key=lambda pair: not isinstance(pair[1], ModelPath | RecipeName))
     located = [(option, one.locate()) for option, one in ordered if isinstance(one, Input)]
     inputs = [(option, path) for option, path in located if path is not None]
@@ -90,7 +88,9 @@ def _check_owner(option: str, path: Path) -> None:
 
 
 def _check_redirection(inputs: Sequence[tuple[str, Path]], *, reads_input: bool) -> None:
-    """`headwise … FILE >> FILE` and `headwise … < FILE >> FILE` would read what they write."""
+    """Refuse `headwise … FILE >> FILE` and `headwise … < FILE >> FILE`, which would read their own
+    output.
+    """
     written = identity(sys.stdout)
     if reads_input and written is not None and written == identity(sys.stdin):
         raise UsageError(

@@ -1,11 +1,13 @@
-"""What a command reads and what it writes: declared as the types of its options, checked before the
+"""The inputs and outputs of commands, declared as the types of their options and checked before a
 command runs (path_checks.py).
 
     parser.add_argument("--source", type=TextFilePath)
     parser.add_argument("--output", type=OutputFile)
 
-Missing directories of an output are made when it is written (storage.py); the help of each such
-option says so. Tested through `path_checks.py`.
+Missing directories of an output are created when it is written (storage); the help of each such
+option says so.
+
+Tested through path_checks.py.
 """
 
 import contextlib
@@ -18,18 +20,16 @@ from headwise.language import say
 from headwise.storage import refuse_existing
 
 STANDARD_INPUT = "-"
-"""The name of standard input on a command line, and the default of what is read once."""
+"""The name of standard input on a command line, and the default of inputs that are read once."""
 
 
 class Input(str):
     """A file or directory that is only read; or a text such as `51,56` or `known:ptb`, which is no
-    file at all.
+    file.
     """
 
     def locate(self) -> Path | None:
-        """The path that is read, after all that can be checked of it was checked; None if nothing
-        on disk is read.
-        """
+        """The path that is read, after checking it; None if nothing on disk is read."""
         path = Path(self)
         return path if path.exists() else None
 
@@ -42,7 +42,7 @@ class NamedInput(Input):
 
 
 class InputFile(Input):
-    """A file that must be there (.gz and .xz are found too), or a known corpus."""
+    """A file that must exist (with .gz or .xz added too), or a known corpus."""
 
     def locate(self) -> Path | None:
         if self.startswith("known:"):
@@ -62,9 +62,7 @@ class InputFile(Input):
 
 
 class TextFilePath(InputFile):
-    """A text of which every line can be decoded; a line that is too long is the command's to deal
-    with.
-    """
+    """A text whose lines can all be decoded; the command handles lines that are too long."""
 
     def locate(self) -> Path | None:
         from headwise.data.text_lines import read_lines
@@ -76,7 +74,7 @@ class TextFilePath(InputFile):
 
 
 class SentenceFile(InputFile):
-    """A text of which every line can be decoded and is short enough to be held in memory."""
+    """A text whose lines can all be decoded and are short enough to be held in memory."""
 
     def locate(self) -> Path | None:
         from headwise.tasks.text_input import read_text_lines
@@ -88,13 +86,11 @@ class SentenceFile(InputFile):
 
 
 class ReadOnce(InputFile):
-    """Of a text: it may be standard input or a pipe, because it is read once, from beginning to
-    end.
-    """
+    """A text that may be standard input or a pipe, because it is read once, from start to end."""
 
     @property
     def path(self) -> Path | None:
-        """What is opened; None for standard input."""
+        """The path to open; None for standard input."""
         return None if self.is_standard_input else Path(self)
 
     @property
@@ -110,18 +106,18 @@ class ReadOnce(InputFile):
 
 
 class TextStream(ReadOnce, TextFilePath):
-    """A text that is read once; of which every line can be decoded."""
+    """A text that is read once and whose lines can all be decoded."""
 
 
 class SentenceStream(ReadOnce, SentenceFile):
-    """A text that is read once; of which every line can be decoded and is short enough to be held
-    in memory.
+    """A text that is read once, whose lines can all be decoded and are short enough to be held in
+    memory.
     """
 
 
 class ModelPath(Input):
-    """A bundle, or a run directory with one inside; `recipe` is the one that would make such a
-    model (None: the demo does).
+    """A bundle, or a run directory with a bundle; `recipe` is the recipe that makes such a model
+    (None: the demo makes it).
     """
 
     recipe: str | None = None
@@ -140,7 +136,7 @@ class ModelOrCheckpoint(ModelPath):
 
 
 class LanguageBundlePath(ModelPath):
-    """A language model of ours."""
+    """A language model trained by Headwise."""
 
     recipe = "ptb-ngram"
 
@@ -167,7 +163,7 @@ class WordVectorModelPath(ModelPath):
 
 
 class WordReaderPath(ModelPath):
-    """Whatever has vectors of words in their sentences."""
+    """A model with contextual or static vectors of words."""
 
     recipe = "english-elmo"
 
@@ -211,7 +207,7 @@ class ModelOrRecipe(ModelPath):
 
 
 class ExistingRun(Input):
-    """A run or bundle directory that must be there, whole or damaged."""
+    """A run or bundle directory that must exist, intact or damaged."""
 
     def locate(self) -> Path | None:
         from headwise.tasks.bundle_directory import require_run
@@ -224,15 +220,13 @@ class Output(str):
 
     @classmethod
     def note(cls) -> str:
-        """What the help of every such option adds."""
+        """What is added to the help of every such option."""
         return say("; directories that are missing are made", "；缺少的目录会自动建立")
 
     def check(self, option: str) -> None:
-        """Refuse what could only fail later, when the work is done."""
+        """Refuse a path that would only fail after the work is done."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.stat(
-                self
-            )  # a name that is too long, links in a circle, a directory that may not be entered
+            os.stat(self)  # a name that is too long, circular links, a directory without permission
         above = next(parent for parent in Path(self).absolute().parents if parent.exists())
         if not above.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self))
@@ -243,7 +237,7 @@ class Output(str):
 
 
 class OutputFile(Output):
-    """A file that is written; another file of this name is replaced."""
+    """A file that is written; an existing file is replaced."""
 
     def check(self, option: str) -> None:
         super().check(option)
@@ -252,7 +246,9 @@ class OutputFile(Output):
                 f"{option} {self} is a directory, a file is needed; give the name of a file in it",
                 f"{option} {self} 是目录，这里需要文件；请给出其中的文件名",
             )
-        if Path(self).exists() and not Path(self).is_file():  # it would be replaced, not written to
+        if (
+            Path(self).exists() and not Path(self).is_file()
+        ):  # a device or pipe would be replaced instead of written to
             raise UsageError(
                 f"{option} {self} is a device or a pipe, a file is needed; give the name of a file",
                 f"{option} {self} 是设备或管道，这里需要文件；请给出文件名",
@@ -260,7 +256,7 @@ class OutputFile(Output):
 
 
 class NewOutput(Output):
-    """A file or directory that must not be there yet."""
+    """A file or directory that must not exist yet."""
 
     def check(self, option: str) -> None:
         super().check(option)
@@ -268,4 +264,4 @@ class NewOutput(Output):
 
 
 class OutputDirectory(Output):
-    """A directory of results: the command itself says what it may hold already."""
+    """A directory of results; the command itself checks what it already holds."""

@@ -27,6 +27,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "is old.' | headwise translate --model runs/demo/model --n-best 3",
         ),
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         nargs="?",
@@ -68,7 +72,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "或报错停止（refuse）",
         ),
     )
-    _add_wishes(parser)
+    _add_decoding_options(parser)
     add_computing(parser)
     _add_output(parser)
 
@@ -94,8 +98,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_wishes(parser: argparse.ArgumentParser) -> None:
-    """What the translation shall be like."""
+def _add_decoding_options(parser: argparse.ArgumentParser) -> None:
+    """Options that change the search or restrict the translation."""
     parser.add_argument(
         "--set",
         dest="changes",

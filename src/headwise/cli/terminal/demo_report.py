@@ -1,5 +1,5 @@
-"""What `headwise demo` tells at its end: scores with their scales, a dozen translations, pictures,
-and what to try next.
+"""The report at the end of `headwise demo`: scores with their scales, a dozen translations,
+pictures, and what to try next.
 """
 
 import shutil
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headwise.demo import DemoResult
 
 EASY = 0.75
-"""Where so many pronouns are right word for word, they test little."""
+"""If this share of pronouns is right when translated word for word, they test little."""
 
 
 def print_demo(result: "DemoResult") -> None:
@@ -58,7 +58,7 @@ def print_demo(result: "DemoResult") -> None:
 
 
 def _explain_pronouns(result: "DemoResult") -> str:
-    """What the last column means, and whether this pair tests pronouns at all."""
+    """What the last column means, and whether pronouns are a test for this pair of languages."""
     source = result.translator.source_language
     meaning = say(
         "Word for word: a pronoun gets the translation it has most often, and no other word is "
@@ -78,7 +78,7 @@ def _explain_pronouns(result: "DemoResult") -> str:
 
 
 def _explain_alignment(result: "DemoResult") -> str:
-    """The error rate with both ends of its scale."""
+    """The alignment error rate, with both ends of its scale."""
     best, scale = result.alignment, result.alignment_scale
     head = (
         say("the mean of its heads", "各头平均")

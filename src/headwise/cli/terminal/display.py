@@ -1,8 +1,8 @@
-"""What a person sees: live progress and tables by rich on a terminal, plain lines elsewhere.
+"""Progress and results on the terminal: a live display on a terminal, plain lines elsewhere.
 
-Results are written to standard output, progress to standard error. On a terminal training shows one
-live line with a bar, loss, tokens a second and time left; in a log file, a plain line every ten
-seconds.
+Results are written to standard output, progress to standard error. On a terminal, training shows
+one live line with a bar, loss, tokens per second and time left; in a log file, a plain line every
+ten seconds.
 """
 
 import sys
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 PLAIN_SECONDS = 10.0
 NARROW, USUAL = 72, 100
-"""Columns of a terminal from which on there is room for a short bar, and for a long one."""
+"""The columns of a terminal that are needed for a short bar and for a long one."""
 
 
 class TrainingDisplay:
-    """Watches long work (tasks/events.py) and shows it on standard error."""
+    """Receives the events of long work (tasks/events.py) and shows them on standard error."""
 
     def __init__(self) -> None:
         self.console = Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
@@ -48,7 +48,7 @@ class TrainingDisplay:
         self._counted = ""
         self._began = 0.0
         self._held_back = ""
-        """A count that was not printed, because another one came before; the last one of all is."""
+        """The last count that was not printed because the one before it was recent."""
 
     def __enter__(self) -> Self:
         return self
@@ -83,12 +83,12 @@ class TrainingDisplay:
     def _begin_count(self, label: str) -> None:
         if label != self._counted:
             self._finish_count()
-            # What is done within seconds is told once, with its last number.
+            # Work that takes only seconds is reported once, with its last count.
             self._counted, self._began = label, time.monotonic()
             self._last_line = self._began
 
     def _left(self, share: float) -> str:
-        """The time left, from the share that is done."""
+        """The time left, estimated from the share that is done."""
         seconds = time.monotonic() - self._began
         if seconds < 1 or not 0 < share < 1:
             return ""
@@ -100,7 +100,7 @@ class TrainingDisplay:
         self._held_back, self._counted = "", ""
 
     def training(self, progress: "Progress") -> None:
-        # While it validates or saves nothing is trained: the last rate stays on show.
+        # During validation and saving there is no training; the last rate stays visible.
         self._rate = progress.tokens_per_second or self._rate
         parts = [
             f"{say('step', '步')} {progress.step:,}/{progress.steps:,}",
@@ -131,8 +131,8 @@ class TrainingDisplay:
             return
         row = self._draw(line, done, total)
         if self._live is None:
-            # rich prints what is written to standard output above the bar. That is right only where
-            # both are one terminal: results that were sent to a file belong there.
+            # rich can print standard output above the bar. That is right only if both are one
+            # terminal; results that are redirected to a file must go there.
             above = sys.stdout.isatty()
             self._live = Live(
                 row, console=self.console, refresh_per_second=8, redirect_stdout=above
@@ -141,7 +141,7 @@ class TrainingDisplay:
         self._live.update(row)
 
     def _draw(self, line: str, done: int, total: int | None) -> Table:
-        """A bar and the line beside it, broken between its parts; on a narrow terminal the line
+        """A bar and the line beside it, wrapped between its parts; a narrow terminal gets the line
         alone.
         """
         width = self.console.width
@@ -225,5 +225,5 @@ def print_summary(summary: "RunSummary") -> None:
         use = f"headwise {entry.command}{word} --model {summary.model}"
         if summary.recipe.bundle_form.starts_others:
             use += say(", or ", "，或 ") + f"model.start_from={summary.model}"
-        # A command is to be copied: no line break of ours goes into it.
+        # The command is meant to be copied, so it is not wrapped.
         sys.stdout.write(say("try it: ", "试用：") + use + "\n")

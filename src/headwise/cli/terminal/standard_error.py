@@ -1,9 +1,9 @@
-"""Standard error that cannot fail: what nobody can read any more is dropped, and the work goes on.
+"""Standard error whose failures are ignored, so that training goes on when nobody can read its
+progress.
 
-A terminal is closed in the middle of a training, `tee` dies, the disk of a log file is full:
-writing a line of progress then raises an error, which would end the training before it could save.
-Progress is not worth that. Standard output is not treated so: what is written there is the result,
-and a result that is lost must be told.
+If a terminal is closed during training, `tee` dies, or the disk of a log file is full, writing a
+line of progress raises an error that would end the training before it could save. Standard output
+is different: it holds the result, and a lost result must be reported.
 
 Tested with a terminal that is closed and a reader that goes away.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class _Forgiving(io.FileIO):
-    """The file that is open already; a failing write is taken for done."""
+    """A file whose failing writes are treated as done."""
 
     def write(self, content: Any, /) -> int:
         try:
@@ -24,8 +24,8 @@ class _Forgiving(io.FileIO):
 
 
 def ignore_write_failures() -> None:
-    """From now on; a standard error that is not the process's own (a test's, a notebook's) is left
-    alone.
+    """Replace standard error from now on. A standard error that is not the process's own (in a test
+    or a notebook) is left alone.
     """
     stream = sys.stderr
     if not isinstance(stream, io.TextIOWrapper) or stream is not sys.__stderr__ or stream.closed:

@@ -1,8 +1,7 @@
-"""Tables on standard output: with lines around the cells on a terminal, tab-separated where a
-program reads them.
+"""Tables on standard output: with frames on a terminal, tab-separated for programs.
 
-On a terminal that is too narrow for a table's longest words no word is broken: each row is written
-as a list instead, one `heading: cell` a line.
+If a terminal is too narrow for the longest words of a table, each row is written as a list instead,
+one `heading: cell` a line, so that no word is broken.
 """
 
 import re
@@ -20,12 +19,12 @@ from headwise.cli.terminal.wrapping import (
 from headwise.language import say
 
 FIGURE = re.compile(r"$|[-+−–±<≤(]?\s?\d|–$")
-"""How a cell begins that stands on the right of its column."""
+"""The beginning of a cell that is aligned to the right."""
 Rows = Sequence[Sequence[str]]
 
 
 def print_table(headings: Sequence[str], rows: Rows, *, title: str | None = None) -> None:
-    """A table on standard output; tab-separated where no terminal looks at it."""
+    """A table on standard output; tab-separated if that is not a terminal."""
     if not sys.stdout.isatty():
         if title is not None:
             sys.stdout.write(f"# {title}\n")
@@ -49,8 +48,8 @@ def print_table(headings: Sequence[str], rows: Rows, *, title: str | None = None
 
 
 def column_widths(headings: Sequence[str], rows: Rows, width: int) -> list[int] | None:
-    """How wide each column is drawn; None if even broken between words the table is wider than
-    `width`.
+    """The width of each column; None if the table is wider than `width` even when cells are
+    wrapped.
     """
     columns = [[cells[number] for cells in (headings, *rows)] for number in range(len(headings))]
     lowest = [max(map(longest_part, column)) for column in columns]
@@ -60,7 +59,7 @@ def column_widths(headings: Sequence[str], rows: Rows, width: int) -> list[int] 
         return None
     body = [max(map(text_width, column[1:]), default=0) for column in columns]
     while sum(widths) > room:
-        # Headings are broken before cells are, and the widest first.
+        # Headings are wrapped before cells, and the widest column first.
         candidates = [one for one in range(len(widths)) if widths[one] > lowest[one]]
         widths[max(candidates, key=lambda one: (widths[one] > body[one], widths[one]))] -= 1
     return widths
@@ -74,7 +73,7 @@ def _print_boxed(headings: Sequence[str], rows: Rows, widths: Sequence[int]) -> 
     console = Console(
         file=sys.stdout, markup=False, highlight=False, emoji=False, width=terminal_width()
     )
-    # Where most rows take several lines, rules between them tell one from the next.
+    # If most rows take several lines, lines are drawn between rows.
     broken = [
         row
         for row in rows
@@ -95,8 +94,8 @@ def _print_boxed(headings: Sequence[str], rows: Rows, widths: Sequence[int]) -> 
 
 
 def _is_figure(cell: str) -> bool:
-    """A number with or without a unit and a remark in brackets, nothing, or a dash; not a sentence
-    that begins with a number.
+    """Whether a cell is a number, with or without a unit and a remark in brackets, or empty, or a
+    dash; not a sentence that begins with a number.
     """
     words = re.findall(r"[^\W\d_]+", re.sub(r"\(.*\)", "", cell))
     return FIGURE.match(cell) is not None and len(words) <= 1
@@ -112,7 +111,7 @@ def _print_list(headings: Sequence[str], rows: Rows) -> None:
 
 
 def print_columns(rows: Rows, *, indent: str = "") -> None:
-    """Two columns without lines: names, and what is said of each, wrapped beside them."""
+    """Two columns without lines: names, and descriptions wrapped beside them."""
     left = max((text_width(row[0]) for row in rows), default=0)
     room = terminal_width() - text_width(indent) - left - 2
     for name, said in rows:

@@ -1,10 +1,10 @@
-"""Lines that fit a terminal: broken between words, in Chinese between characters; left whole where
-a program reads them.
+"""Lines wrapped to the width of a terminal: between words, in Chinese between characters. Lines for
+programs are not wrapped.
 
-A line may be broken at a space, after `|` (the signatures of sacreBLEU), and before or after a
-Chinese character, except where punctuation would then begin or end a line. A command is to be
-copied and is never broken: what stands between backticks, and what follows `: headwise` to the end
-of its line. A part that is longer than a line is left to the terminal, which keeps it whole when it
+A line may be broken at a space, after `|` (in signatures of sacreBLEU), and before or after a
+Chinese character, except where punctuation would then begin or end a line. A command is meant to be
+copied and is never broken: text between backticks, and text after `: headwise` to the end of its
+line. A part that is longer than a line is left to the terminal, which keeps it in one piece when it
 is copied.
 """
 
@@ -22,13 +22,14 @@ OPENING = "（《「『“‘("
 """Characters that may not end a line."""
 _WIDE = r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]"
 _PART = re.compile(
-    rf"`[^`\n]*`|(?<=[:：] )headwise .*|(?<=：)headwise .*|{_WIDE}|[^\s|`]*?(?:\||(?={_WIDE}|[\s`]|$))|`",
+    r"`[^`\n]*`|(?<=[:：] )headwise .*|(?<=：)headwise .*"
+    rf"|{_WIDE}|[^\s|`]*?(?:\||(?={_WIDE}|[\s`]|$))|`",
     re.DOTALL,
 )
 
 
 def text_width(text: str) -> int:
-    """Columns on a terminal: a Chinese character takes two, a combining mark none."""
+    """The columns of a text on a terminal: a Chinese character takes two, a combining mark none."""
     return sum(
         0 if unicodedata.combining(one) else 1 + (unicodedata.east_asian_width(one) in "WF")
         for one in text
@@ -36,12 +37,12 @@ def text_width(text: str) -> int:
 
 
 def pad(text: str, width: int) -> str:
-    """The text with spaces behind it, `width` columns in all."""
+    """The text followed by spaces, `width` columns in all."""
     return text + " " * (width - text_width(text))
 
 
 def split_parts(text: str) -> list[str]:
-    """What may not be broken, in order, each with the spaces before it."""
+    """The parts of a text that must not be broken, in order, each with the spaces before it."""
     parts: list[str] = []
     place = 0
     while place < len(text):
@@ -63,7 +64,7 @@ def split_parts(text: str) -> list[str]:
 
 
 def wrap(text: str, width: int, *, indent: str = "") -> list[str]:
-    """One line as lines of at most `width` columns; those after the first begin with `indent`."""
+    """One line as lines of at most `width` columns; lines after the first begin with `indent`."""
     lines, line = [], ""
     for part in split_parts(text):
         if line.strip() and text_width(line) + text_width(part) > width:
@@ -75,7 +76,7 @@ def wrap(text: str, width: int, *, indent: str = "") -> list[str]:
 
 
 def join_parts(parts: Sequence[str], width: int, separator: str = " · ") -> str:
-    """Parts side by side, as many as fit on a line of `width` columns; no part is broken."""
+    """Parts side by side, as many as fit into `width` columns; no part is broken."""
     lines = list(parts[:1])
     for part in parts[1:]:
         joined = lines[-1] + separator + part
@@ -87,7 +88,7 @@ def join_parts(parts: Sequence[str], width: int, separator: str = " · ") -> str
 
 
 def longest_part(text: str) -> int:
-    """The width below which a text cannot be wrapped."""
+    """The smallest width to which a text can be wrapped."""
     return max(
         (text_width(part.strip()) for line in text.splitlines() for part in split_parts(line)),
         default=0,
@@ -99,8 +100,8 @@ def terminal_width() -> int:
 
 
 def wrap_text(text: str, width: int, *, hanging: int = 0) -> str:
-    """Each line of a text wrapped; what is indented stays so, and later lines of it by `hanging`
-    more.
+    """Wrap each line of a text. Indented lines stay indented, and their continuations by `hanging`
+    columns more.
     """
     lines: list[str] = []
     for line in text.split("\n"):
@@ -110,7 +111,7 @@ def wrap_text(text: str, width: int, *, hanging: int = 0) -> str:
 
 
 def write_line(text: str, stream: TextIO | None = None, *, hanging: int = 0) -> None:
-    """A sentence or several for people, on standard output unless told otherwise."""
+    """Write sentences for people, on standard output by default."""
     stream = sys.stdout if stream is None else stream
     stream.write(
         (wrap_text(text, terminal_width(), hanging=hanging) if stream.isatty() else text) + "\n"

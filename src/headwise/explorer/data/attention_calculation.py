@@ -1,14 +1,14 @@
-"""Attention worked out before one's eyes: numbers in, and every number of the three steps out.
+"""Attention calculated step by step on numbers small enough to check by hand.
 
-    1  scores   how alike is each query to each key
-    2  weights  the scores of a query made into shares that sum to one
-    3  outputs  the values, each by its share
+    1  scores   how similar each query is to each key
+    2  weights  the scores of a query, normalised so that they sum to one
+    3  outputs  the sum of the values, each multiplied by its weight
 
-Everything is computed in double precision by the same parts that stand in a model
-(attention/kernels/scored.py). A learned score needs parameters: those given, or drawn from a seed
-as a model's first weights are; the result says which.
+Everything is computed in double precision by the modules that a model is built of
+(attention/kernels/scored.py). A learned score needs parameters: the caller gives them, or they are
+drawn from a seed like the initial weights of a model. The result says which of the two happened.
 
-Tested against: numbers worked by hand.
+Tested against: numbers calculated by hand.
 """
 
 import math
@@ -44,7 +44,7 @@ from headwise.settings import apply_overrides, check_settings
 
 @dataclass(frozen=True)
 class NotesExample:
-    """One of the course notes' own; parameters are for the score that needs them."""
+    """An example of the course notes; `parameters` holds numbers for the scores that need them."""
 
     keys: NumberTable
     values: NumberTable
@@ -66,8 +66,8 @@ EXAMPLES: dict[str, NotesExample] = {
         NumberTable(((40.0, 155.0), (43.0, 159.0), (48.0, 162.0))),
         NumberTable(((57.0, 83.0), (55.0, 77.0))),
         DotSettings.word(),
-        # The notes leave them open, as they are learned. A hundredth keeps tanh away from 1, where
-        # all keys would look alike.
+        # The notes give no values, since these parameters are learned. With 0.01 the tanh stays
+        # away from 1, where it would make all keys look alike.
         {
             AdditiveSettings.word(): {
                 "W_q": _HUNDREDTH,
@@ -92,11 +92,11 @@ class AttentionCalculation:
     settings: Full
     parameters: dict[str, Tensor]
     given: frozenset[str]
-    """Which of the parameters were given."""
+    """The names of the parameters that the caller gave."""
     seed: int | None
-    """What the parameters were drawn from; None: nothing was drawn."""
+    """The seed of the parameters that were drawn; None if none were drawn."""
     centres: Float[Tensor, " query"] | None
-    """Of the window over the keys, counted from 0; None: there is no window."""
+    """The centre of each query's window over the keys, counted from 0; None without a window."""
 
     def as_dict(self) -> dict[str, Any]:
         tables = ("queries", "keys", "values", "scores", "weights", "outputs")
@@ -117,8 +117,8 @@ def choose_settings(
     num_keys: int,
     parameters: Mapping[str, NumberTable],
 ) -> Full:
-    """The settings of `attention: {kind: full}`, small where a model would be large: two hidden
-    numbers, width 1, a place for each key.
+    """The settings of `attention: {kind: full}` for a small example: two hidden units, width 1, and
+    one position for each key.
     """
     hidden = [len(table.rows) for name, table in parameters.items() if name in ("W_q", "W_k", "W")]
     hidden += [len(table.rows[0]) for name, table in parameters.items() if name in ("w_v", "v")]
@@ -126,7 +126,7 @@ def choose_settings(
     kind = score_kinds().get(score)
     small = (
         {"kind": score}
-        if kind is None  # the check below says which scores there are
+        if kind is None  # check_settings below lists the scores that exist
         else kind.small(score, num_keys=num_keys, hidden=(hidden or [2])[0]).model_dump()
     )
     data = {"score": small, "weights": {"kind": weights or DEFAULT_WEIGHTS.kind}}
@@ -142,8 +142,8 @@ def calculate_attention(
     parameters: Mapping[str, NumberTable] | None = None,
     seed: int = 0,
 ) -> AttentionCalculation:
-    """The three steps; `parameters` by the names of the formulas (W_q, W_k, w_v, W, v, W_p, v_p),
-    the others drawn from the seed.
+    """Compute the three steps. `parameters` are named as in the formulas (W_q, W_k, w_v, W, v, W_p,
+    v_p); those that are missing are drawn from the seed.
     """
     k, v, q = (torch.tensor(rows, dtype=torch.float64) for rows in (keys, values, queries))
     score = build_score(settings.score, query_dim=q.shape[1], key_dim=k.shape[1])
@@ -165,7 +165,7 @@ def calculate_attention(
             f"{settings.score.kind} 打分没有参数 {unknown[0]!r}；" + _list_parameters(names)[1],
         )
     _set_parameters(kernel, given, names)
-    # A score whose weights begin with fixed numbers draws nothing.
+    # A score whose initial weights are fixed numbers draws nothing.
     is_drawn = any(
         name not in given
         for name, path in names.items()
@@ -192,7 +192,7 @@ def calculate_attention(
 def _centres(
     window: LocalWindow | None, q: Tensor, num_keys: int
 ) -> Float[Tensor, " query"] | None:
-    """Where each query's window stands: the place of its own number, or the one it predicts."""
+    """The centre of each query's window: its own position, or the position it predicts."""
     if isinstance(window, PredictiveWindow):
         return window.centre(q[None, None], torch.full((1, 1, 1, 1), num_keys))[0, 0, :, 0]
     return None if window is None else torch.arange(len(q)).clamp(max=num_keys - 1).double()
@@ -200,13 +200,14 @@ def _centres(
 
 def _list_parameters(names: Mapping[str, str]) -> tuple[str, str]:
     if not names:
-        return "it has none; take --parameter away", "它没有参数；请去掉 --parameter"
+        return "it has none; leave out --parameter", "它没有参数；请去掉 --parameter"
     return f"it has {', '.join(names)}", f"它的参数是 {'、'.join(names)}"
 
 
 def _set_parameters(
     kernel: nn.Module, given: Mapping[str, NumberTable], names: Mapping[str, str]
 ) -> None:
+    """Copy the given numbers into the kernel's parameters."""
     for name, table in given.items():
         parameter = kernel.get_parameter(names[name])
         value = torch.tensor(table.rows, dtype=torch.float64)
@@ -222,8 +223,8 @@ def _set_parameters(
 
 
 def output_curve(worked: AttentionCalculation, queries: Sequence[float]) -> list[float]:
-    """The first output for other queries of one number, by the same parts: the curve through the
-    examples.
+    """The first output for other one-dimensional queries, with the same settings and parameters:
+    the curve through the examples.
     """
     settings, table = (
         worked.settings,

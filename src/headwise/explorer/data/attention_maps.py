@@ -1,10 +1,9 @@
-"""What a picture is made from: the pieces of one translation and the attention maps of the layers
-that made it.
+"""Attention maps of one translation: the pieces, and the weights of every layer. Pictures are made
+from these values, so drawing needs no model.
 
-A map is a table of weights A[head, query, key]: how much of what position `key` offers is taken
-into position `query`; each row of a softmax attention sums to one. Weights may be negative where a
-kernel subtracts (linformer). Traces are plain data, so pictures need no model: anything that can
-name its pieces and its weights can be drawn.
+A map is a table of weights A[head, query, key]: how much of the value at position `key` goes into
+position `query`. Each row of a softmax attention sums to one. Weights may be negative for kernels
+that subtract (linformer).
 
     kind            the queries (rows)              the keys (columns)
     encoder_self    source pieces                   source pieces
@@ -30,7 +29,7 @@ HeadChoice = int | Literal["mean", "max"]
 """One head by number (from 0), or the mean or the maximum over the heads of a layer."""
 
 Level = Literal["piece", "word"]
-"""Whether a picture shows the tokenizer's pieces as they are or merged into words."""
+"""Whether a picture shows the tokenizer's pieces, or pieces merged into words."""
 
 
 @dataclass(frozen=True)
@@ -59,21 +58,23 @@ class AttentionMap:
             )
         if not np.isfinite(weights).all():
             raise UsageError(
-                f"attention map {self.name!r} holds weights that are no finite numbers; give "
+                f"attention map {self.name!r} holds weights that are not finite numbers; give "
                 "weights after the softmax",
                 f"注意力图 {self.name!r} 含有非有限的权重；请给出 softmax 之后的权重",
             )
 
     @property
     def is_signed(self) -> bool:
-        """Whether some weights are negative: pictures then need a scale with zero in its middle."""
+        """Whether some weights are negative: pictures then need a colour scale with zero in the
+        middle.
+        """
         return bool(self.weights.min() < 0)
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One translation and what every layer looked at; languages are codes such as "en" ("" = not
-    known).
+    """One translation with the attention maps of every layer. Languages are codes such as "en", or
+    "" if unknown.
     """
 
     source_text: str
@@ -108,11 +109,11 @@ class Trace:
                 )
 
     def query_pieces(self, kind: MapKind) -> tuple[str, ...]:
-        """The pieces that look: the rows of a map."""
+        """The pieces of the rows of a map: the positions that attend."""
         return self.source_pieces if kind == "encoder_self" else self.target_pieces
 
     def key_pieces(self, kind: MapKind) -> tuple[str, ...]:
-        """The pieces that are looked at: the columns of a map."""
+        """The pieces of the columns of a map: the positions that are attended to."""
         return self.target_input_pieces if kind == "decoder_self" else self.source_pieces
 
     def maps_of(self, kind: MapKind) -> tuple[AttentionMap, ...]:
@@ -129,7 +130,7 @@ class Trace:
         return found
 
     def map_of(self, kind: MapKind, *, layer: int) -> AttentionMap:
-        """The map of one layer; -1 is the highest one traced, as in a Python list."""
+        """The map of one layer; -1 is the highest layer in the trace."""
         found = self.maps_of(kind)
         by_layer = {item.layer: item for item in found}
         if layer == -1:
@@ -146,12 +147,12 @@ class Trace:
 
 
 def describe_layer(layer: int) -> tuple[str, str]:
-    """The name of a layer for people, who count from 1; arguments and data are indices, from 0."""
+    """The name of a layer in English and Chinese, counted from 1; arguments count from 0."""
     return f"layer {layer + 1}", f"第 {layer + 1} 层"
 
 
 def describe_head(head: HeadChoice) -> tuple[str, str]:
-    """The name of a choice for people, in English and Chinese, counted from 1."""
+    """The name of a head or of a mean or maximum in English and Chinese, counted from 1."""
     match head:
         case "mean":
             return "mean of the heads", "各头平均"
@@ -162,8 +163,8 @@ def describe_head(head: HeadChoice) -> tuple[str, str]:
 
 
 def choose_head(weights: NDArray[np.floating], head: HeadChoice) -> NDArray[np.float64]:
-    """[head, query, key] -> [query, key]: one head, or the mean or maximum of all; of signed
-    weights, those farthest from zero.
+    """[head, query, key] -> [query, key]: one head, or the mean or maximum over heads. The maximum
+    of signed weights is the one farthest from zero.
     """
     values = weights.astype(np.float64)
     if head == "mean":

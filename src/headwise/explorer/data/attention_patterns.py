@@ -1,14 +1,13 @@
-"""Every attention kernel as a picture: who looks at whom on a short random example, by the kernel's
-own weights.
+"""The attention pattern of every kernel: its own weights on a short random example.
 
-    weights = kernel.weights(q, k, mask)     q, k normal with a slow drift, so that near tokens are a little more alike
-
-    pairs   how many of length² pairs have a weight at all: what a sparse kernel saves
-    rank    the rank of the table: what a low-rank or linear kernel saves; every sum of r products has rank at most r
+    weights = kernel.weights(q, k, mask)     q and k are normal with a slow drift, so that
+                                             neighbouring tokens are somewhat similar
+    pairs   how many of the length² pairs have a weight: what a sparse kernel saves
+    rank    the rank of the table: what a low-rank or linear kernel saves
 
 The kernels are built as for a model, from the example settings that each of them declares.
 
-Tested against: the masks of the patterns, ranks that the formulas promise.
+Tested against: the masks of the patterns, and the ranks that follow from the formulas.
 """
 
 from dataclasses import dataclass
@@ -26,17 +25,19 @@ from headwise.randomness import torch_generator
 from headwise.settings.added_kinds import added_words
 
 DRIFT = 0.9
-"""How much of a token the next one keeps."""
+"""The share of a token's vector that the next token keeps."""
 
 
 def shown_words() -> list[str]:
-    """The words for kernels that can be shown; packages that add some are not imported for it."""
+    """The names of the kernels that can be shown. Packages that add kernels are not imported for
+    this.
+    """
     built_in = [kind.word() for kind in BUILT_IN if kind.has_own_weights]
     return [*built_in, *(word for word in added_words(GROUP) if word not in built_in)]
 
 
 def shown_kinds() -> dict[str, type[AttentionKind]]:
-    """The kernels with weights of their own: the fused kernel has those of the full one."""
+    """The kernels with weights of their own; the fused kernel has those of the full one."""
     return {word: kind for word, kind in attention_kinds().items() if kind.has_own_weights}
 
 
@@ -47,7 +48,7 @@ class AttentionPattern:
     is_causal: bool
     weights: list[list[float]]
     num_pairs: int
-    """Pairs with a weight."""
+    """The number of pairs (query, key) with a weight."""
     rank: int
     settings: dict[str, Any]
 
@@ -56,14 +57,14 @@ class AttentionPattern:
 
 
 def draw_example(length: int, head_dim: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Queries and keys [1, 1, length, head_dim] of one drifting sequence."""
+    """Random queries and keys [1, 1, length, head_dim] of one drifting sequence."""
     generator = torch_generator("patterns", seed)
     noise = torch.randn(2, length, head_dim, generator=generator)
     rows = [noise[:, 0]]
     for step in range(1, length):
         rows.append(DRIFT * rows[-1] + (1 - DRIFT**2) ** 0.5 * noise[:, step])
     drifting = torch.stack(rows, dim=1)
-    # Queries ask for what resembles their own place: half of them is their key.
+    # Half of each query is its own key, so that queries resemble keys near them.
     k = drifting[0]
     q = (drifting[0] + drifting[1]) / 2**0.5
     return 1.5 * q[None, None], k[None, None]
@@ -78,7 +79,9 @@ def show_pattern(
     is_causal: bool = False,
     seed: int = 0,
 ) -> AttentionPattern:
-    """The table [query, key] of one kernel; what cannot be causal is refused where it is built."""
+    """The weights [query, key] of one kernel. A kernel that cannot be causal refuses `causal` when
+    it is built.
+    """
     layer = build_attention(
         settings,
         dim=head_dim,
@@ -107,7 +110,7 @@ def show_pattern(
 
 
 def resize_example(kind: str, size: int | None) -> AttentionKind:
-    """The example of a kernel, or with another size: how far, how wide, how many."""
+    """The example settings of a kernel, with another size if one is given."""
     kinds = shown_kinds()
     if kind not in kinds:
         raise UsageError(

@@ -1,16 +1,17 @@
-"""One row of a model's attention opened up: every number between a query and what it takes from the
-values.
+"""One row of a model's attention with all its numbers, from the query to the output.
 
-    products_j = q · k_j          scores_j = products_j / √head_dim (+ bias_j)          hidden keys are left out
-    weights_j  = exp(scores_j − max) / Σ …                                              output = Σ_j weights_j v_j
+    products_j = q · k_j
+    scores_j   = products_j / √head_dim (+ bias_j)      masked keys are left out
+    weights_j  = exp(scores_j − max) / Σ …
+    output     = Σ_j weights_j v_j
 
-Queries, keys, values and mask are caught where the layer of the loaded model receives them, in one
-pass over the finished translation, and the weights and the output are the layer's own. The steps
-between are written out beside them and must lead to the same weights; a kernel that does not go
-this way (linear, Linformer …) says so with `is_softmax` false, and only its products and weights
-are shown.
+One pass over the finished translation captures the queries, keys, values and mask that the layer of
+the loaded model receives. The weights and the output are the layer's own; the steps between are
+recomputed and must give the same weights. A kernel that is no softmax of such scores (linear,
+Linformer …) has `is_softmax` false, and only its products and weights are shown.
 
-Tested against: the map of the same row (taps.py), the layer's own output, softmax by hand.
+Tested against: the map of the same row (attention/taps.py), the layer's own output, softmax by
+hand.
 """
 
 import math
@@ -34,12 +35,11 @@ from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import BOS, EOS
 
 MAX_PIECES = 512
-"""Of a text, and of its translation: what a server translates can be opened up."""
+"""The most tokens of a text and of its translation: as many as a server translates."""
 MAX_KEYS = MAX_PIECES + 1
-"""With the mark of the end or the beginning."""
+"""The most keys: the tokens and the special token at the beginning or the end."""
 MAX_NUMBERS = 8192
-"""Of keys and of values at most that many numbers are handed out; a long row shows its first
-dimensions."""
+"""The most numbers of keys and of values in a reply; longer rows show their first dimensions."""
 TOLERANCE = 1e-4
 NAMES: dict[MapKind, str] = {
     "encoder_self": "encoder.{}.self",
@@ -50,7 +50,7 @@ NAMES: dict[MapKind, str] = {
 
 @dataclass(frozen=True)
 class LayerInputs:
-    """What a layer was given, as the kernel sees it: [1, head, …, head_dim]."""
+    """What a layer received, as its kernel sees it: [1, head, …, head_dim]."""
 
     q: Tensor
     k: Tensor
@@ -63,7 +63,7 @@ class LayerInputs:
 
 @dataclass(frozen=True)
 class AttentionRow:
-    """All numbers of one query in one head; lists run over the keys."""
+    """All numbers of one query in one head; the lists run over the keys."""
 
     query_pieces: tuple[str, ...]
     key_pieces: tuple[str, ...]
@@ -90,7 +90,7 @@ class AttentionRow:
 
 
 def count_layers(translator: Translator) -> dict[str, int]:
-    """How many layers there are of each kind, and how many heads: what may be chosen."""
+    """The number of layers of each kind and of heads: what may be chosen."""
     model = require_attention(translator)
     heads = max(layer.num_heads for layer in model.attention_layers().values())
     return {
@@ -124,11 +124,11 @@ def calculate_row(
     target: str | None = None,
     before_step: Callable[[], None] | None = None,
 ) -> AttentionRow:
-    """The row of piece number `query`; without a target the model's own translation is read. Layer
+    """The row of piece number `query`. Without a target, the model's own translation is used. Layer
     -1 is the highest.
 
-    Whatever can be refused is, before the model does any work. `before_step` is called before every
-    step of the search and may stop the work by raising an exception.
+    Arguments are checked before the model does any work. `before_step` is called before every step
+    of the search and may stop the work by raising an exception.
     """
     model = require_attention(translator)
     source_ids = translator.tokenizers.source.encode(text)
@@ -169,7 +169,7 @@ def calculate_row(
 def translate(
     translator: Translator, source: Sequence[int], *, before_step: Callable[[], None] | None
 ) -> list[int]:
-    """The tokens of the best translation, searched for as the recipe says."""
+    """The tokens of the best translation, with the search of the recipe."""
     settings = translator.within_positions(translator.recipe.decoding)
     settings = settings.model_copy(
         update={"max_length": cap_limit(settings.max_length, MAX_PIECES)}
@@ -191,7 +191,7 @@ def check_within(name: str, zh: str, value: int, low: int, high: int) -> None:
 
 @torch.inference_mode()
 def capture_layer_inputs(layer: MultiHeadAttention, read: Callable[[], object]) -> LayerInputs:
-    """One pass over what was written; the layer asked about leaves what it was given."""
+    """Run one forward pass and return what the given layer received in it."""
     found: list[LayerInputs] = []
 
     def look(_: Any, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> None:
@@ -225,8 +225,8 @@ def calculate_steps(
     query_pieces: tuple[str, ...],
     key_pieces: tuple[str, ...],
 ) -> AttentionRow:
-    """The steps of one row in double precision, with the weights and the output that the model
-    itself has.
+    """The steps of one row in double precision, with the weights and the output of the model
+    itself.
     """
     q, k, v = (x[0, head].double().cpu() for x in (caught.q, caught.k, caught.v))
     products = k @ q[query]
@@ -240,8 +240,8 @@ def calculate_steps(
     visible = torch.ones(len(k), dtype=torch.bool)
     if allowed is not None:
         visible = allowed.expand(1, caught.q.shape[1], len(q), len(k))[0, head, query].cpu()
-    # What a kernel's own pattern hides has no weight at all; a softmax gives every key it sees
-    # something.
+    # A key outside the kernel's own pattern has weight zero; a softmax gives every visible key a
+    # positive weight.
     visible = visible & (weights > 0)
     exponentials = (
         (scores - scores[visible].max()).exp() * visible

@@ -1,4 +1,6 @@
-"""The three steps of a worked attention as tables of text: what the command line prints."""
+"""The three steps of a calculation (attention_calculation.py) as tables of text, which the command
+line prints.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -9,13 +11,13 @@ from headwise.explorer.data.attention_calculation import AttentionCalculation
 from headwise.language import say
 
 MAX_SPELLED_KEYS = 4
-"""Up to this many keys the weighted sum is written out."""
+"""With at most this many keys the weighted sum is written out."""
 TextTable = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]
 """Title, headings, rows."""
 
 
 def name_vector(row: Sequence[float]) -> str:
-    """57 or (57, 83); a long one is cut."""
+    """A vector as text: 57 or (57, 83); a long one is shortened."""
     numbers = [f"{number:.6g}" for number in row[:4]] + (["…"] if len(row) > 4 else [])
     return numbers[0] if len(row) == 1 else f"({', '.join(numbers)})"
 
@@ -27,7 +29,9 @@ def describe_score(worked: AttentionCalculation) -> str:
 
 
 def describe_weights(worked: AttentionCalculation, *, tell: Callable[[str, str], str] = say) -> str:
-    """`tell` chooses the language: a picture may have to stay with letters it can draw."""
+    """How scores become weights. `tell` chooses the language, since a picture can use only
+    characters that its fonts have.
+    """
     window, share = worked.settings.window, tell(*worked.settings.weights.formula)
     if window is None:
         return share
@@ -102,14 +106,15 @@ def _output_table(
 
 
 def _window_tables(worked: AttentionCalculation, queries: Sequence[str]) -> list[TextTable]:
-    """Where each query looks; the first key has the number 0."""
+    """The window of each query; keys count from 0."""
     window = worked.settings.window
     if window is None or worked.centres is None:
         return []
     title = say("window: centre = ", "窗口：中心 = ")
     if isinstance(window, LocalPredictiveSettings):
         deviation = window.half_width / 2 if window.deviation is None else window.deviation
-        title += f"S · sigmoid(v_p · tanh(W_p q)), S = {len(worked.keys)}, D = {window.half_width}, σ = {deviation:g}"
+        title += f"S · sigmoid(v_p · tanh(W_p q)), S = {len(worked.keys)}, "
+        title += f"D = {window.half_width}, σ = {deviation:g}"
     else:
         title += say("the query's own number", "查询自己的序号") + f", D = {window.half_width}"
     rows = []

@@ -1,10 +1,11 @@
-"""What attention kernels cost, as measured: ours on an H200, which ships with the package, and a
-user's own.
+"""The measured cost of attention kernels: our measurements on an H200, which ship with the package,
+and the user's own.
 
-`headwise compare attention --directory runs/attention` leaves `attention.json`; any of those under
-a directory of runs is read beside ours.
+`headwise compare attention --directory runs/attention` writes `attention.json`; every such file
+under a directory of runs is read.
 
-    {"machine": …, "conditions": …, "slopes": {kernel: …}, "points": [{kernel, length, forward_seconds, both_seconds, memory_mib, …}]}
+    {"machine": …, "conditions": …, "slopes": {kernel: …},
+     "points": [{kernel, length, forward_seconds, both_seconds, memory_mib, …}]}
 
 Tested against: the table of docs/experiments/attention-kernels.md; a file made by the command.
 """
@@ -29,7 +30,7 @@ NUMBERS = ("forward_seconds", "both_seconds", "memory_mib", "distance")
 
 
 def shipped_costs() -> dict[str, Any]:
-    """Measured by us; docs/experiments/attention-kernels.md says how."""
+    """Our measurements; docs/experiments/attention-kernels.md describes how they were made."""
     place = resources.files("headwise.explorer").joinpath("data", "kernel_costs_h200.json")
     return {
         "name": "h200",
@@ -39,8 +40,8 @@ def shipped_costs() -> dict[str, Any]:
 
 
 def find_costs(root: Path) -> list[dict[str, Any]]:
-    """The user's own: attention.json in the directory, one or two below it; what cannot be read is
-    left out.
+    """The user's measurements: attention.json in the directory and up to two levels below it. Files
+    that cannot be read are left out.
     """
     found = []
     for path in sorted([root / FILE, *root.glob(f"*/{FILE}"), *root.glob(f"*/*/{FILE}")])[
@@ -61,7 +62,7 @@ def find_costs(root: Path) -> list[dict[str, Any]]:
 
 
 def _checked(content: Any, path: Path) -> dict[str, Any]:
-    """Only what is drawn, and only if it is what it claims to be."""
+    """The values that are drawn, after checking their types; the rest of the file is ignored."""
     points = content.get("points") if isinstance(content, dict) else None
     if not isinstance(points, list) or len(points) > MAX_POINTS:
         raise DataError(

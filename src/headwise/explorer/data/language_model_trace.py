@@ -1,20 +1,19 @@
-"""One text, as a decoder-only language model reads it: where every layer looked, and what else
-might have come next.
+"""One text as a decoder-only language model reads it: the attention of every layer, and the most
+probable next tokens at each position.
 
-Nothing is searched for. The text w₁ … wₘ is read once, from what every text begins with, and each
-place tells
+The text w₁ … wₘ is read once, without a search. Every position has
 
-    p(wᵢ | w₁ … wᵢ₋₁)     its log-probability and rank, the k best, the entropy (as `next_token_choices.py` does for translations)
-    A[head, query, key]   of every layer: row i is the place that predicts wᵢ, and looks at what was read before it
+    p(wᵢ | w₁ … wᵢ₋₁)     log-probability and rank of wᵢ, the k best tokens, the entropy
+                          (next_token_choices.py does the same for translations)
+    A[head, query, key]   of every layer: row i predicts wᵢ and attends to what was read before it
 
-so rows are named by what they predict and columns by what was read: the `decoder_self` maps of a
-translation (attention_maps.py). n-grams and recurrent models attend to nothing and are refused. A
-Transformer was trained on so many tokens at once: no more are read.
+Rows are named by the token they predict and columns by the token that was read, as in the
+`decoder_self` maps of a translation (attention_maps.py). n-grams and recurrent models have no
+attention and are refused. A text longer than the context that the Transformer was trained with is
+refused. `calculate_text_row` gives all numbers of one row (attention_row.py).
 
-One row can be opened up to its last number, as in a translation (`calculate_text_row`).
-
-Tested against: the log-probabilities of `LanguageModel.score`, rows that sum to one and look at
-nothing ahead, the opened row.
+Tested against: the log-probabilities of `LanguageModel.score`, rows that sum to one and attend to
+nothing ahead, the row's numbers.
 """
 
 from dataclasses import dataclass
@@ -42,30 +41,34 @@ from headwise.text.tokenizer import EOS, SPECIAL_PIECES
 
 @dataclass(frozen=True)
 class LanguageModelTrace:
-    """What was found out about one text; the end of the text is predicted too."""
+    """The trace of one text; the end of the text is predicted too."""
 
     text: str
     tokens: tuple[int, ...]
     read_pieces: tuple[str, ...]
-    """What is looked at: begins with the mark every text begins with."""
+    """The tokens that are attended to; the first one is the special token that begins a text."""
     predicted_pieces: tuple[str, ...]
-    """What each place predicts: ends with </s>."""
+    """The token that each position predicts; the last one is </s>."""
     log_probabilities: tuple[float, ...]
     decisions: tuple[Decision, ...]
     maps: tuple[AttentionMap, ...]
     present: tuple[tuple[MapKind, int, int], ...]
-    """All maps the model has: kind, layer, number of heads; empty unless maps were asked for."""
+    """The maps that the model has: kind, layer, number of heads. Empty if no maps were wanted."""
 
 
 def attends(model: LanguageModel) -> bool:
-    """Whether a language model is made of attention: n-grams, windows and recurrent ones are not."""
+    """Whether a language model is a Transformer: n-grams, windows and recurrent ones have no
+    attention.
+    """
     return isinstance(model.model, NeuralTokenModel) and isinstance(
         model.model.network, DecoderOnly
     )
 
 
 def longest_text(model: LanguageModel) -> int | None:
-    """How many tokens are read at once, the mark at the beginning not counted; None: any number."""
+    """The most tokens that are read at once, without the special token at the beginning; None: no
+    limit.
+    """
     context = getattr(model.model, "context", None)
     return None if context is None else context - 1
 
@@ -74,7 +77,7 @@ def longest_text(model: LanguageModel) -> int | None:
 def trace_text(
     model: LanguageModel, text: str, *, maps: MapChoice | None = None, num_alternatives: int = 0
 ) -> LanguageModelTrace:
-    """Read one text and keep what was asked for."""
+    """Read one text and return what was asked for."""
     first, network = require_reader(model)
     tokens = model.tokenizer.encode(text.strip())
     check_text(model, tokens)
@@ -104,11 +107,11 @@ def trace_text(
 
 
 def require_reader(model: LanguageModel) -> tuple[int, DecoderOnly]:
-    """What every text begins with, and the Transformer that reads it."""
+    """The id of the token that begins a text, and the Transformer that reads it."""
     reader = model.model
     if not isinstance(reader, NeuralTokenModel) or not isinstance(reader.network, DecoderOnly):
         raise UsageError(
-            "this language model attends to nothing; give one whose recipe has model.kind: "
+            "this language model has no attention; give one whose recipe has model.kind: "
             "decoder_only",
             "该语言模型没有注意力；请给出配方中 model.kind 为 decoder_only 的模型",
         )
@@ -118,7 +121,7 @@ def require_reader(model: LanguageModel) -> tuple[int, DecoderOnly]:
 def calculate_text_row(
     model: LanguageModel, text: str, *, layer: int = -1, head: int = 0, query: int = 0
 ) -> AttentionRow:
-    """Every number of one place of a text in one head (attention_row.py): the one that predicts piece
+    """All numbers of one row of a text in one head (attention_row.py): the row that predicts piece
     number `query`. Layer -1 is the highest.
     """
     first, network = require_reader(model)
@@ -138,7 +141,7 @@ def calculate_text_row(
 
 
 def check_text(model: LanguageModel, tokens: list[int]) -> None:
-    """That there is something to read, and not more than the model was trained to read at once."""
+    """Refuse an empty text, and one that is longer than the context the model was trained with."""
     if not tokens:
         raise UsageError("the text is empty; give some words", "文本为空；请给出一些词")
     most = longest_text(model)

@@ -1,14 +1,17 @@
-"""Every step of a translation with what else might have been written there.
+"""The model's choices at every step of a translation: the most probable tokens, and the token that
+was written.
 
-Reading a finished translation y once more from left to right gives, before each token, the model's
-own distribution
+A finished translation y is read once more from left to right. Before each token the model has the
+distribution
 
-    p(w | y_<t, x)     the chosen token's log-probability and rank, the k best, and the entropy −Σ p log p in nats:
-                       0 when the model is certain, log |V| when it knows nothing
+    p(w | y_<t, x)     log-probability and rank of the written token, the k best tokens, and the
+                       entropy −Σ p log p in nats: 0 if the model is certain, log |V| if it has
+                       no preference
 
-The numbers are the model's: constraints of a search (a forced prefix, say) change what is chosen,
-not what is weighed. Tested against: the log-probabilities that the search itself reports, and a
-hand-made distribution.
+The probabilities are the model's own. Constraints of a search, such as a forced prefix, change what
+is written and not these probabilities.
+
+Tested against: the log-probabilities that the search itself reports, and a hand-made distribution.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +26,7 @@ from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, Tokenizer
 
 @dataclass(frozen=True)
 class TokenChoice:
-    """A token that might be written next."""
+    """A token that may be written next, with its log-probability."""
 
     token: int
     piece: str
@@ -32,11 +35,11 @@ class TokenChoice:
 
 @dataclass(frozen=True)
 class Decision:
-    """One step: what was written, and what else might have been."""
+    """One step: the token that was written, and the most probable ones."""
 
     chosen: TokenChoice
     rank: int
-    """1: nothing was more probable."""
+    """The rank of the written token by probability; 1 is the most probable."""
     entropy: float
     best: tuple[TokenChoice, ...]
 
@@ -50,7 +53,7 @@ def describe_steps(
     finished: bool,
     before_step: Callable[[], None] | None = None,
 ) -> tuple[Decision, ...]:
-    """A decision for every token of the target and, if it was `finished`, for its end.
+    """A decision for every token of the target and, if the target is `finished`, for its end.
 
     `before_step` is called before every step and may stop the work by raising an exception.
     """
@@ -68,9 +71,9 @@ def describe_steps(
 def describe_step(
     tokenizer: Tokenizer, scores: Float[Tensor, "vocab"], token: int, *, num_best: int
 ) -> Decision:
-    """One distribution and the token that was taken from it."""
+    """One distribution and the token that was written."""
     offered = scores.clone()
-    offered[[PAD, BOS]] = float("-inf")  # no search may write these
+    offered[[PAD, BOS]] = float("-inf")  # a search never writes these
     values, tokens = offered.topk(min(num_best, len(offered) - 2))
     best = [
         _choice(tokenizer, *pair) for pair in zip(tokens.tolist(), values.tolist(), strict=True)
@@ -85,7 +88,7 @@ def describe_step(
 
 
 def name_token(tokenizer: Tokenizer, token: int) -> str:
-    """The piece of a token, special ones by their marks."""
+    """The piece of a token; special tokens by their names."""
     return SPECIAL_PIECES[token] if token < len(SPECIAL_PIECES) else tokenizer.pieces([token])[0]
 
 

@@ -1,14 +1,14 @@
-"""Small tables of numbers as people write them: `51,56,58`, rows with `;` between them, or a CSV
-file.
+"""Small tables of numbers that a user types: `51,56,58`, rows separated by `;`, or a CSV file.
 
-    51,56,58            a list: three keys of one number each, or one row where rows are wider (`arrange`)
-    51,70;56,82;58,88   three rows of two numbers; a lone row ends with `;`
-    keys.csv            one row a line; comma, semicolon or tab between numbers, which may stand in quotes; a first line of names is a heading
+    51,56,58            a list: three keys of one number each, or one row beside wider keys
+                        (`arrange`)
+    51,70;56,82;58,88   three rows of two numbers; a single row ends with `;`
+    keys.csv            one row a line; numbers are separated by comma, semicolon or tab and may
+                        stand in quotes; a first line of names is a heading
 
-Sizes are checked before anything is read or multiplied.
+Sizes are checked before anything is computed.
 
-Tested against: what was written, number for number; one sentence for each mistake, with file and
-line.
+Tested against: the numbers that were written; one message for each mistake, with file and line.
 """
 
 import csv
@@ -23,10 +23,10 @@ from headwise.errors import DataError, HeadwiseError, UsageError
 MAX_FILE_BYTES = 1 << 20
 MAX_ROWS, MAX_COLUMNS = 1024, 512
 LARGEST = 1e12
-"""Products of larger numbers are no example any more."""
+"""The largest absolute value: products of larger numbers lose too many digits."""
 
 MISSING = ("na", "n/a", "null", "none", "nil")
-"""What tables write where a number is missing."""
+"""Cells that stand for a missing number."""
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -35,16 +35,16 @@ Rows = tuple[tuple[float, ...], ...]
 class NumberTable:
     rows: Rows
     is_list: bool = False
-    """Written without `;`: whether it is a row or a column depends on what it stands beside."""
+    """Written without `;`: a row or a column, depending on the tables beside it (`arrange`)."""
     heading: str = ""
-    """The line of names above the rows of a file, which was left out."""
+    """The first line of a file if it holds names; it is not a row."""
 
     def as_column(self) -> Rows:
         return tuple((number,) for number in self.rows[0]) if self.is_list else self.rows
 
 
 def read_numbers(text: str, *, name: str) -> NumberTable:
-    """The numbers of an option; `name` is what messages call it."""
+    """The numbers of an option; `name` is the option's name in messages."""
     if not re.fullmatch(r"[\s\d.,;+\-eE]*", text) and _looks_like_a_path(text):
         return _read_file(Path(text))
     pieces = text.split(";")
@@ -63,13 +63,11 @@ def _looks_like_a_path(text: str) -> bool:
 
 def _read_file(path: Path) -> NumberTable:
     with path.open("rb") as file:
-        content = file.read(
-            MAX_FILE_BYTES + 1
-        )  # what has no size (a device, a pipe) may have no end either
+        # The size is limited here because a device or a pipe has no size and may never end.
+        content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise DataError(
-            f"too many bytes: a table to work out by hand has at most {MAX_FILE_BYTES:,}; take a "
-            "part of it",
+            f"the file is too large: at most {MAX_FILE_BYTES:,} bytes are read; give a part of it",
             f"文件过大：逐步演算的表最多 {MAX_FILE_BYTES:,} 字节；请取其中一部分",
             file=path,
         )
@@ -96,7 +94,7 @@ def _read_file(path: Path) -> NumberTable:
 
 
 def _cut(line: str, path: Path, number: int) -> list[str]:
-    """The cells of a line; what separates them is what stands in it outside of quotes."""
+    """The cells of a line. The separator is the one that occurs outside quotes."""
     bare = re.sub(r'"[^"]*"', "", line)
     found = [mark for mark in "\t;," if mark in bare]
     if len(found) > 1:
@@ -125,8 +123,8 @@ def _cut(line: str, path: Path, number: int) -> list[str]:
 
 
 def _is_name(cell: str) -> bool:
-    """What may stand in a heading: letters first. `5l` and `-x` are numbers gone wrong, `nan`,
-    `inf` and `NA` numbers that are refused.
+    """Whether a cell may stand in a heading: it begins with a letter. `5l` and `-x` are mistyped
+    numbers; `nan`, `inf` and `NA` are numbers that are refused.
     """
     return (
         not _is_number(cell)
@@ -201,8 +199,8 @@ def _check_shape(
 def arrange(
     keys: NumberTable, values: NumberTable, queries: NumberTable
 ) -> tuple[Rows, Rows, Rows]:
-    """Lists become columns of single numbers; beside wide keys a list of queries is one query,
-    beside one key a list of values one row.
+    """The rows of keys, values and queries. A list becomes a column, except that a list of queries
+    beside wide keys is one query, and a list of values beside one key is one row.
     """
     key_rows = keys.as_column()
     one_query = queries.is_list and len(key_rows[0]) > 1

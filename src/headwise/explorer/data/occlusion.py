@@ -1,14 +1,14 @@
-"""What the translation loses when a source word is left out: a test of what attention only
-suggests.
+"""Occlusion: how much less probable a translation becomes when a source word is left out. It tests
+what attention only suggests.
 
 For a source x of words w_1 … w_n and its translation y,
 
     change_i = log p(y | x) − log p(y | x without w_i)
 
-which is large if y could hardly have been written without w_i, about 0 if w_i did not matter,
-negative if it was in the way. The same difference is given for every piece of y. Leaving words out
-is crude (the rest may be no sentence), but it asks the model instead of reading its weights: Li,
-Monroe and Jurafsky, arXiv:1612.08220.
+which is large if y depends on w_i, about 0 if w_i does not matter, and negative if y is more
+probable without w_i. The same difference is computed for every piece of y. Leaving a word out is
+crude, because the rest may be no sentence, but it asks the model instead of reading its weights:
+Li, Monroe and Jurafsky, arXiv:1612.08220.
 
 Tested against: one forward pass for each shortened source, and a one-word sentence.
 """
@@ -31,13 +31,13 @@ SENTENCES_AT_ONCE = 32
 
 @dataclass(frozen=True)
 class Occlusion:
-    """What each source word is worth to a translation."""
+    """The effect of each source word on a translation."""
 
     words: tuple[str, ...]
     pieces: tuple[str, ...]
-    """Of the translation, its end included."""
+    """The pieces of the translation, including its end."""
     log_probability: float
-    """Of the translation given the whole source."""
+    """The log-probability of the translation given the whole source."""
     changes: NDArray[np.float64]
     """[word, piece]: how much less probable (in log) the piece becomes without the word."""
 
@@ -54,7 +54,7 @@ def occlude(
     *,
     before_step: Callable[[], None] | None = None,
 ) -> Occlusion:
-    """Leave out one word of the source after the other.
+    """Leave out the words of the source, one at a time.
 
     `before_step` is called before every step and may stop the work by raising an exception.
     """
@@ -81,7 +81,7 @@ def without_word(source: Sequence[int], words: WordGroups, number: int) -> list[
 def _log_probabilities(
     steps: Iterable[Float[Tensor, "source vocab"]], target: Sequence[int]
 ) -> NDArray[np.float64]:
-    """[source, piece] of the target and its end."""
+    """[source, piece]: the log-probability of each target token and of the end."""
     pairs = zip(steps, [*target, EOS], strict=True)
     columns = [scores[:, token].double() for scores, token in pairs]
     return torch.stack(columns, dim=1).cpu().numpy()

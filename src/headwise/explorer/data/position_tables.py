@@ -1,15 +1,16 @@
-"""Every position encoding as numbers to be drawn: its table, and what it does to a score by
-distance.
+"""Every position encoding as numbers: its table, and its effect on a score by distance.
 
-    added to a token     sinusoidal, learned        table [position, dim];    curve: PE(p) · PE(p + d), the mean over all p
-    turns q and k        rotary                     table: one vector turned; curve: q₀ · k_d of equal unit vectors
-    added to a score     alibi, t5                  curve: the bias of each head;   t5's table: buckets, its curve without a model too
-    vectors of distance  relative, transformer_xl   table [distance, dim];    curve: product of a fixed query with them
-    moved along a path   continuous                 table: the path of the keys;    curve: as for sinusoidal
+    encoding                     table                          curve over distances d
+    sinusoidal, learned          [position, dim]                PE(p) · PE(p + d), mean over p
+    rotary                       one vector, rotated            q₀ · k_d of equal unit vectors
+    alibi, t5                    t5: the buckets                the bias of each head (t5 without a
+                                                                model: the buckets)
+    relative, transformer_xl     [distance, dim]                product with a fixed query
+    continuous                   the path of the keys           as for sinusoidal
 
-The numbers come from the modules a model is built of, or from those of a loaded model (`modules_of`):
-what is learned there is shown as learned, and what nobody has learned is drawn as a first weight
-would be; `origin` says which (formula, drawn, model).
+The numbers come from new modules, or from those of a loaded model (`modules_of`). Parameters of a
+loaded model are shown as learned, and those of a new module as initialised; `origin` says which
+(formula, drawn, model).
 
 Tested against: the formulas, the relations' own biases, a model's own tables.
 """
@@ -35,7 +36,7 @@ Origin = Literal["formula", "drawn", "model"]
 
 @runtime_checkable
 class DistanceTable(Protocol):
-    """A relation with a vector for each distance of key and query."""
+    """A relation with a vector for each distance between key and query."""
 
     def table_by_distance(
         self, distance: Int[Tensor, " distance"]
@@ -51,14 +52,14 @@ class PositionPath(Protocol):
 
 @runtime_checkable
 class DistanceBuckets(Protocol):
-    """A relation that numbers distances by buckets."""
+    """A relation that puts distances into buckets."""
 
     def find_buckets(self, distance: Int[Tensor, " distance"]) -> Int[Tensor, " distance"]: ...
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A line over distances (key − query); `head` counts from 0, None where all heads share it."""
+    """A curve over distances (key − query); `head` counts from 0, None if all heads share it."""
 
     head: int | None
     values: list[float]
@@ -70,7 +71,7 @@ class PositionTable:
     formula: str
     origin: Origin
     rows: Literal["position", "distance"]
-    """What the rows of the table stand for."""
+    """What a row of the table belongs to."""
     first_row: int
     table: list[list[float]] | None
     curve: Literal["product", "bias", "bucket"]
@@ -86,7 +87,7 @@ class PositionTable:
 
 @dataclass(frozen=True)
 class PositionModules:
-    """The modules of an encoding: what is added to tokens, and what self-attention is told."""
+    """The modules of an encoding: what is added to tokens, and what self-attention receives."""
 
     added: nn.Module | None
     relation: Relation | None
@@ -96,7 +97,7 @@ class PositionModules:
 def build_modules(
     settings: PositionKind, *, dim: int, num_heads: int, seed: int = 0
 ) -> PositionModules:
-    """As a new model would have them; what is learned is drawn from the seed."""
+    """The modules of a new model; learned parameters are drawn from the seed."""
     added = build_positions(settings, dim=dim)
     relation = build_relations(
         settings, num_layers=1, dim=dim, num_heads=num_heads, is_causal=False
@@ -105,15 +106,17 @@ def build_modules(
     generator = torch_generator("positions", seed)
     initialize(modules, generator)
     begin = getattr(relation, "begin_moving", None)
-    if begin is not None:  # without any motion there would be nothing to see
+    if begin is not None:  # the initial weights are zero, which would show nothing
         begin(generator)
-    # Of some only the part that nobody learns is shown without a model.
+    # Some encodings show only the part without parameters when there is no model.
     known = getattr(relation, "shows_fixed_part", False) or not list(modules.parameters())
     return PositionModules(added, relation, "formula" if known else "drawn")
 
 
 def modules_of(model: EncoderDecoder) -> PositionModules:
-    """Those of a loaded model's encoder, first layer; of the decoder if the encoder has no layers."""
+    """The modules of a loaded model's first encoder layer, or decoder layer if the encoder has
+    none.
+    """
     relation = (model.encoder if len(model.encoder) > 0 else model.decoder)[
         0
     ].self_attention.relation
@@ -128,7 +131,9 @@ def modules_of(model: EncoderDecoder) -> PositionModules:
 def show_positions(
     settings: PositionKind, parts: PositionModules, *, length: int, dim: int, num_heads: int
 ) -> PositionTable:
-    """Positions 0 … length − 1, distances −(length − 1) … length − 1."""
+    """The table and the curves for positions 0 … length − 1 and distances −(length − 1) … length −
+    1.
+    """
     shown, relation = EncodingName(settings, parts.origin), parts.relation
     distance = torch.arange(1 - length, length)
     if isinstance(relation, DistanceTable):
@@ -150,14 +155,14 @@ def show_positions(
 
 
 class EncodingName(NamedTuple):
-    """Which encoding a table is of."""
+    """The encoding that a table belongs to."""
 
     settings: PositionKind
     origin: Origin
 
 
 def _by_position(shown: EncodingName, table: Tensor) -> PositionTable:
-    """Products of rows d apart, the mean over all pairs that far apart."""
+    """The product of rows at distance d, averaged over all pairs at this distance."""
     precise = table.double().cpu()
     products, length = precise @ precise.T, len(precise)
     means = [float(products.diagonal(distance).mean()) for distance in range(1 - length, length)]
@@ -173,7 +178,7 @@ def _by_position(shown: EncodingName, table: Tensor) -> PositionTable:
 
 
 def _by_distance(shown: EncodingName, table: Tensor, *, length: int) -> PositionTable:
-    """Products with the vector of distance 0."""
+    """The product of each vector with the vector of distance 0."""
     precise = table.double().cpu()
     curve = Curve(None, _round((precise @ precise[length - 1]).tolist()))
     return PositionTable(
@@ -219,5 +224,5 @@ def _plain(table: Tensor) -> list[list[float]]:
 
 
 def _round(row: list[float]) -> list[float]:
-    """Six digits: enough for any picture, and half the bytes. Adding zero makes −0 plain zero."""
+    """Six digits are enough for a picture and halve the bytes. Adding zero turns −0 into 0."""
     return [float(f"{number:.6g}") + 0.0 for number in row]

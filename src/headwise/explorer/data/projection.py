@@ -19,8 +19,8 @@ _EARLY_STEPS, _STEPS = 100, 400
 
 
 def project_pca(vectors: np.ndarray) -> np.ndarray:
-    """Two coordinates a row; the sign is fixed (the largest entry of each direction is positive),
-    so that pictures repeat.
+    """Two coordinates a row. The sign is fixed (the largest entry of each direction is positive),
+    so that pictures can be reproduced.
     """
     centred = vectors - vectors.mean(0)
     left, scale, _ = np.linalg.svd(centred.astype(np.float64), full_matrices=False)
@@ -32,8 +32,8 @@ def project_pca(vectors: np.ndarray) -> np.ndarray:
 
 
 def neighbour_probabilities(distances: np.ndarray, perplexity: float) -> np.ndarray:
-    """Each row a distribution over the others, as wide as gives it the perplexity (by bisection on
-    the precision).
+    """Each row is a distribution over the other points whose perplexity is the given one; the
+    precision of its Gaussian is found by bisection.
     """
     low, high = np.zeros(len(distances)), np.full(len(distances), np.inf)
     precision = 1 / np.maximum(np.mean(distances, axis=1), 1e-12)
@@ -50,7 +50,7 @@ def neighbour_probabilities(distances: np.ndarray, perplexity: float) -> np.ndar
 
 
 def project_tsne(vectors: np.ndarray, *, perplexity: float = 12.0) -> np.ndarray:
-    """Two coordinates a row, begun from PCA: the same vectors give the same map."""
+    """Two coordinates a row. The start is the PCA, so the same vectors always give the same map."""
     num_words = len(vectors)
     if num_words < 4:
         return project_pca(vectors)

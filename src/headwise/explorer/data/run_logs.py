@@ -1,18 +1,18 @@
-"""The logs of trainings under one directory, for whoever watches: what there is, and what is new
-since the last look.
+"""The logs of the runs under one directory: which runs there are, and what a log has gained since
+it was last read.
 
-    runs/mine/log.jsonl      one JSON object a line (training/log_file.py); a line is whole or not there
-    runs/mine/model/         there when the run is finished; results.json holds its scores
+    runs/mine/log.jsonl      one JSON object a line (training/log_file.py); lines are written whole
+    runs/mine/model/         exists when the run is finished; results.json holds its scores
 
-`read_run` goes on from a byte: a live run is asked again and again and hands out only what it has
-written since. A log that has become shorter was cut back by a resumed run, and is read from its
-beginning (`restarted`). Names are paths below the directory and nothing else: what leads out of it,
-by .. or by a link, is not found. Long logs are thinned to at most `MAX_LINES` lines of each kind.
-Others write here (untrusted_files.py): a run that cannot be read is left out and the rest stays, a line
-that is too long is passed over.
+`read_run` continues from a byte offset, so a page that watches a run receives only what is new. A
+log that has become shorter was truncated by a resumed run and is read from its beginning
+(`restarted`). Names are paths below the directory; a name that leads out of it, by .. or by a link,
+is not found. Long logs are thinned to at most `MAX_LINES` lines of each kind. The files are not
+trusted (untrusted_files.py): runs that cannot be read are left out, and lines that are too long are
+skipped.
 
-Tested against: a log that grows, is cut back, ends in half a line; names that lead out; runs of
-every bad sort.
+Tested against: a log that grows, is truncated, or ends in half a line; names that lead out; damaged
+runs of every kind.
 """
 
 import contextlib
@@ -43,10 +43,10 @@ from headwise.settings.reading import DEFAULT_TASK, read_yaml
 LOG = "log.jsonl"
 MAX_RUNS, MAX_ENTRIES, MAX_DEPTH = 200, 4000, 3
 MAX_BYTES = 4 << 20
-"""Read at one call; the rest comes with the next. No line is longer."""
+"""The most bytes of one call; the next call reads on. Longer lines are skipped."""
 MAX_RECIPE_BYTES, MAX_RESULTS_BYTES = 1 << 16, 1 << 18
 RECIPE_SECONDS = 2.0
-"""Recipes are read for so long; a list asked for again goes on with those that are left."""
+"""Seconds for reading recipes in one call; the next call reads the rest."""
 MAX_KINDS = 8
 MAX_LINES = 2000
 MAX_FIELDS = 40
@@ -55,17 +55,17 @@ MAX_NAME = 300
 
 @dataclass(frozen=True)
 class RunEntry:
-    """A run as the list shows it."""
+    """A run in the list."""
 
     name: str
     task: str | None
     model: str | None
     changed: float
-    """When its log was last written, in seconds since 1970."""
+    """When the log was last written, in seconds since 1970."""
     size: int
     finished: bool
     scores: dict[str, float]
-    """What it reached in the end: BLEU of the test set, perplexity …"""
+    """The final scores: BLEU of the test set, perplexity …"""
 
     def as_dict(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -73,7 +73,7 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class LogPart:
-    """Lines from a byte on; asking again with `offset` goes on where this ended."""
+    """Lines of a log from a byte offset on; the next call continues at `offset`."""
 
     name: str
     lines: list[dict[str, Any]]
@@ -81,7 +81,7 @@ class LogPart:
     restarted: bool
     finished: bool
     more: bool
-    """There is more to read at once."""
+    """Whether more can be read at once."""
     seconds_since_change: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -89,8 +89,8 @@ class LogPart:
 
 
 def list_runs(root: Path) -> list[RunEntry]:
-    """Runs at most three levels below, newest first; a directory that is a run is not searched for
-    others.
+    """Runs at most three levels below the directory, newest first. A run directory is not searched
+    for other runs.
     """
     inside = root.resolve()
     until = time.monotonic() + RECIPE_SECONDS
@@ -123,7 +123,7 @@ def _find(root: Path) -> Iterator[Path]:
 
 
 def _entry(root: Path, path: Path, *, until: float) -> RunEntry | None:
-    """A run as it is now, or None: it may have gone since it was found."""
+    """A run as it is now, or None if it has disappeared since it was found."""
     try:
         status = (path / LOG).stat()
     except OSError:
@@ -147,8 +147,8 @@ def _entry(root: Path, path: Path, *, until: float) -> RunEntry | None:
 
 @lru_cache(maxsize=2 * MAX_RUNS)
 def _read_kinds(root: Path, path: Path, changed: int) -> tuple[str | None, str | None]:
-    """Task and model of a recipe, read once for each time it was written: the list is asked for
-    again and again.
+    """Task and model of a recipe, cached by its modification time because the list is requested
+    often.
     """
     try:
         recipe = read_yaml(read_inside(root, path, max_bytes=MAX_RECIPE_BYTES).decode("utf-8-sig"))
@@ -187,7 +187,7 @@ class NoRunError(UsageError):
 
 
 def find_run(root: Path, name: str) -> Path:
-    """The directory of a run by the name the list gives."""
+    """The directory of a run, by its name in the list."""
     inside = root.resolve()
     if len(name) <= MAX_NAME and "\0" not in name and is_sendable(name):
         path = Path(os.path.realpath(inside / name))
@@ -200,7 +200,7 @@ def find_run(root: Path, name: str) -> Path:
 
 
 def read_run(root: Path, name: str, *, after: int = 0) -> LogPart:
-    """What the log holds from byte `after` on, whole lines only."""
+    """The whole lines of the log from byte `after` on."""
     path = find_run(root, name)
     try:
         with open_inside(root, path / LOG) as file:
@@ -208,8 +208,7 @@ def read_run(root: Path, name: str, *, after: int = 0) -> LogPart:
             restarted = after > status.st_size
             start = 0 if restarted else after
             file.seek(max(0, start - 1))
-            # Whoever was sent on from the middle of a line too long to read has the rest of it to
-            # pass over.
+            # The offset may lie inside a line that was too long to read; its rest is skipped.
             is_within_line = start > 0 and file.read(1) != b"\n"
             content = file.read(MAX_BYTES)
     except OSError as error:
@@ -222,7 +221,7 @@ def read_run(root: Path, name: str, *, after: int = 0) -> LogPart:
     texts = content[:end].split(b"\n")[1 if is_within_line else 0 :]
     lines = [line for text in texts if (line := _parse(text)) is not None]
     if not end and len(content) == MAX_BYTES:
-        end = len(content)  # one line and no end of it
+        end = len(content)  # one line that does not end
     return LogPart(
         name,
         thin(lines),
@@ -235,7 +234,7 @@ def read_run(root: Path, name: str, *, after: int = 0) -> LogPart:
 
 
 def _parse(text: bytes) -> dict[str, Any] | None:
-    """Its kind, step and numbers; anything else of a line is nobody's curve."""
+    """Kind, step and numbers of a line; other values are not drawn."""
     try:
         line = json.loads(text) if text.strip() else None
     except (ValueError, RecursionError):
@@ -254,7 +253,7 @@ def _parse(text: bytes) -> dict[str, Any] | None:
 
 
 def thin(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At most `MAX_LINES` of each of the first `MAX_KINDS` kinds, evenly spread, the last one
+    """At most `MAX_LINES` of each of the first `MAX_KINDS` kinds, evenly spaced; the last one is
     always kept.
     """
     places: dict[str, list[int]] = {}

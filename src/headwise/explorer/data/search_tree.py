@@ -1,13 +1,13 @@
-"""The tree of a beam search: every continuation it weighed, what became of it, and which leaves are
-the n best.
+"""The tree of a beam search: every continuation that was considered, whether it was kept, finished
+or pruned, and the leaves of the n best.
 
-A node is a hypothesis; its parent is the same without the last token. At every step the 2k best
-continuations of the k kept nodes are weighed: k are kept, those that end the sentence are finished,
-the others pruned (`decoding/search/beam.py`).
+A node is a hypothesis; its parent is the same hypothesis without the last token. At every step the
+2k best continuations of the k kept nodes are considered: k are kept, those that end the sentence
+are finished, and the others are pruned (`decoding/search/beam.py`).
 
-    total = Σ log p     score = total / divisor(length)     what the finished are ranked by, as if each node ended here
+    total = Σ log p     score = total / divisor(length)     finished hypotheses are ranked by score
 
-Tested against: paths from the root spell the hypotheses, totals add up along them, a hand-worked
+Tested against: the paths from the root are the hypotheses, totals add up along them, a hand-worked
 beam.
 """
 
@@ -28,7 +28,7 @@ class SearchNode:
     number: int
     parent: int
     step: int
-    """Tokens in it, the end included."""
+    """The number of its tokens, including the end."""
     token: int
     log_probability: float
     total: float
@@ -44,7 +44,7 @@ class SearchTree:
 
 
 def build_tree(trace: SearchTrace, hypotheses: Sequence[Hypothesis]) -> SearchTree:
-    """Nodes in the order they were weighed."""
+    """The tree, with its nodes in the order in which they were considered."""
     nodes: list[SearchNode] = []
     places: dict[int, int] = {0: 0}
     children: dict[tuple[int, int], int] = {}

@@ -1,13 +1,13 @@
-"""Traces as JSON values: what a page reads, be it one file or a server's reply.
+"""Traces as JSON, for the saved page and for replies of the server.
 
-Weights travel as whole numbers of 8 or 16 bits, base64,
+Weights are sent as base64 of whole numbers of 8 or 16 bits, in the order [head][query][key], lowest
+byte first:
 
-    number = round((2^bits − 1) · (A − low) / scale),   low + scale = the largest weight of the map,   error at most scale / (2^(bits+1) − 2)
+    number = round((2^bits − 1) · (A − low) / scale)      error at most scale / (2^(bits+1) − 2)
 
-low is 0, or the lowest weight of a map that has negative ones;
+low is 0, or the lowest weight of a map with negative weights; low + scale is the largest weight.
 
-in the order [head][query][key], lowest byte first. Tested against: weights decoded again, and read
-in a real browser.
+Tested against: weights decoded again, also in a real browser.
 """
 
 import base64
@@ -36,7 +36,7 @@ def pack_trace(trace: Trace) -> dict[str, Any]:
 
 
 def pack_side(pieces: Sequence[str], language: str) -> dict[str, Any]:
-    """Pieces, the words they make, and which of them are marks."""
+    """Pieces, their words, and which of them are special tokens."""
     words = group_pieces(tuple(pieces))
     return {
         "language": language,
@@ -50,7 +50,7 @@ def pack_side(pieces: Sequence[str], language: str) -> dict[str, Any]:
 def pack_map(
     attention: AttentionMap, *, heads: Sequence[int] | None = None, bits: Bits = 8
 ) -> dict[str, Any]:
-    """One layer; `heads` are those to be packed, all if not said."""
+    """One layer; `heads` are the heads to pack, all of them by default."""
     chosen = list(range(len(attention.weights))) if heads is None else list(heads)
     weights = attention.weights[chosen].astype(np.float64)
     low = min(float(weights.min()), 0.0)

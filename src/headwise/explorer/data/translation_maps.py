@@ -1,4 +1,6 @@
-"""From a translator to a picture's data: one translation with every attention map that made it."""
+"""The attention maps of a translation, taken from a translator (attention_maps.py holds the
+values).
+"""
 
 from headwise.errors import UsageError
 from headwise.explorer.data.attention_maps import AttentionMap, MapKind, Trace
@@ -6,13 +8,13 @@ from headwise.tasks.translation.translator import AttentionTrace, Translation, T
 
 
 def trace_translation(translator: Translator, text: str) -> Trace:
-    """Translate a sentence and keep what every layer looked at."""
+    """Translate a sentence and return it with the attention maps of every layer."""
     translation = translator([text], attention=True)[0]
     return trace_from(translation, translator.source_language, translator.target_language)
 
 
 def trace_from(translation: Translation, source_language: str, target_language: str) -> Trace:
-    """The picture's data of a translation that was made with `attention=True`."""
+    """The trace of a translation that was made with `attention=True`."""
     attention = translation.attention
     if attention is None:
         raise UsageError(
@@ -34,7 +36,7 @@ def trace_from(translation: Translation, source_language: str, target_language: 
 
 
 def maps_of(attention: AttentionTrace) -> tuple[AttentionMap, ...]:
-    """The maps of a translator under the names of pictures."""
+    """The maps of a translator under the names of attention_maps.py."""
     kinds: dict[tuple[str, str], MapKind] = {
         ("encoder", "self"): "encoder_self",
         ("decoder", "self"): "decoder_self",

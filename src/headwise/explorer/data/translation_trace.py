@@ -1,9 +1,9 @@
-"""One sentence, looked at from all sides: the search, its tree, every step's alternatives, and the
-attention of the outcome.
+"""The trace of one translation: the search, its tree, the choices at every step, and the attention
+of the result.
 
-This is what the explorer's page asks for. Nothing is computed that was not asked for, and a reply
-has at most MAX_VALUES weights: attention of long sentences is large (6 layers × 8 heads × 512² × 3
-kinds = 38 million numbers), and whoever wants more of it asks for some layers or heads at a time.
+The explorer's page asks for it. Only what was asked for is computed, and a reply has at most
+MAX_VALUES weights, because attention of long sentences is large (6 layers × 8 heads × 512² × 3
+kinds = 38 million numbers). For more, the page asks for a few layers or heads at a time.
 
 Tested against: the parts it is made of, and its limit.
 """
@@ -28,7 +28,7 @@ MAX_VALUES = 4_000_000
 
 @dataclass(frozen=True)
 class MapChoice:
-    """Which weights are wanted; None means all there are."""
+    """Which weights are wanted; None means all."""
 
     kinds: tuple[MapKind, ...] = MAP_KINDS
     layers: tuple[int, ...] | None = None
@@ -37,7 +37,7 @@ class MapChoice:
 
 @dataclass(frozen=True)
 class TranslationTrace:
-    """What was found out about one sentence."""
+    """The trace of one sentence."""
 
     text: str
     source_pieces: tuple[str, ...]
@@ -46,12 +46,12 @@ class TranslationTrace:
     tokens: tuple[int, ...]
     hypotheses: tuple[Hypothesis, ...]
     texts: tuple[str, ...]
-    """Of the hypotheses."""
+    """The texts of the hypotheses."""
     tree: SearchTree
     decisions: tuple[Decision, ...]
     maps: tuple[AttentionMap, ...]
     present: tuple[tuple[MapKind, int, int], ...]
-    """All maps the model has: kind, layer, number of heads; empty unless maps were asked for."""
+    """The maps that the model has: kind, layer, number of heads. Empty if no maps were wanted."""
 
 
 def trace_sentence(
@@ -64,7 +64,7 @@ def trace_sentence(
     num_alternatives: int = 0,
     before_step: Callable[[], None] | None = None,
 ) -> TranslationTrace:
-    """Translate one sentence, beginning with `prefix` (token ids), and keep what was asked for.
+    """Translate one sentence, beginning with `prefix` (token ids), and return what was asked for.
 
     `before_step` is called before every step and may stop the work by raising an exception.
     """
@@ -108,7 +108,7 @@ def trace_sentence(
 def all_maps(
     translator: Translator, source: Sequence[int], target: Sequence[int]
 ) -> tuple[AttentionMap, ...]:
-    """Every map of the model; one without attention has none."""
+    """Every map of the model; a model without attention has none."""
     model = translator.recipe.model
     if isinstance(model, RecurrentTranslatorSettings) and model.attention.kind == "none":
         return ()
@@ -116,7 +116,7 @@ def all_maps(
 
 
 def choose_maps(every: Sequence[AttentionMap], choice: MapChoice) -> tuple[AttentionMap, ...]:
-    """Those that were asked for, if they are not too many."""
+    """The maps that were asked for; refused if they hold too many weights."""
     found = [one for one in every if one.kind in choice.kinds]
     num_layers = max((one.layer + 1 for one in found), default=0)
     absent = [layer for layer in choice.layers or () if found and layer >= num_layers]
@@ -150,10 +150,11 @@ def choose_maps(every: Sequence[AttentionMap], choice: MapChoice) -> tuple[Atten
 
 
 class TooManyValuesError(UsageError):
-    """More weights than one reply holds: a page may ask again for less."""
+    """More weights than one reply holds; the page may ask for fewer."""
 
 
 def check_prefix(translator: Translator, prefix: Sequence[int]) -> None:
+    """Refuse token ids outside the vocabulary."""
     size = translator.tokenizers.target.size
     if any(not 0 <= token < size for token in prefix):
         raise UsageError(

@@ -1,12 +1,11 @@
-"""Files of a directory that others write into: read whatever they are, and never more than they
-should be.
+"""Safe reading of files in a directory that others write into.
 
-A directory of runs is shown to whoever may open the page, so a file in it is opened only if it is
-an ordinary one (a pipe would be waited for without end), lies inside the directory once every link
-is followed, and is not too large. What is read may hold anything: numbers beyond what a float holds
-and letters that no reply can carry are told apart here.
+The page shows a directory of runs to everyone who may open it. So a file is opened only if it is a
+regular file (reading a pipe could wait forever), lies inside the directory after all links are
+followed, and is not too large. Values are checked too: a number must fit into a float, and a text
+must be valid Unicode.
 
-Tested against: pipes, links that lead out, half letters, numbers of 400 digits.
+Tested against: pipes, links that lead out, lone surrogates, numbers of 400 digits.
 """
 
 import json
@@ -17,16 +16,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 MAX_EXACT = 2**53
-"""Whole numbers up to here are the same in a page's arithmetic."""
+"""Integers up to this size are exact in JavaScript."""
 
 
 def lies_inside(root: Path, path: Path) -> bool:
-    """Whether a path, its links followed, leads to somewhere below the root."""
+    """Whether a path, after following its links, lies below the root."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
 
 def is_file_inside(root: Path, path: Path) -> bool:
-    """Whether there is an ordinary file below the root."""
+    """Whether a path is a regular file below the root."""
     try:
         return stat.S_ISREG(os.stat(os.path.realpath(path)).st_mode) and lies_inside(root, path)
     except (OSError, ValueError):
@@ -34,11 +33,11 @@ def is_file_inside(root: Path, path: Path) -> bool:
 
 
 def open_inside(root: Path, path: Path) -> BinaryIO:
-    """An ordinary file below the root, opened for reading; anything else is an OSError."""
+    """Open a regular file below the root for reading; anything else is an OSError."""
     if not is_file_inside(root, path):
         raise FileNotFoundError(2, "no ordinary file inside the directory")
-    # It may have been exchanged since: a link is not followed any more, and a pipe is not waited
-    # for.
+    # The file may have been replaced since the check: links are not followed and pipes do not
+    # block.
     descriptor = os.open(os.path.realpath(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -47,7 +46,7 @@ def open_inside(root: Path, path: Path) -> BinaryIO:
 
 
 def read_inside(root: Path, path: Path, *, max_bytes: int) -> bytes:
-    """The whole of a small file."""
+    """The content of a file of at most `max_bytes`."""
     with open_inside(root, path) as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
@@ -56,7 +55,7 @@ def read_inside(root: Path, path: Path, *, max_bytes: int) -> bytes:
 
 
 def read_json_inside(root: Path, path: Path, *, max_bytes: int) -> Any:
-    """JSON of a small file; what cannot be read is an OSError or a ValueError."""
+    """The JSON of a small file; OSError or ValueError if it cannot be read."""
     try:
         return json.loads(read_inside(root, path, max_bytes=max_bytes))
     except RecursionError:
@@ -64,7 +63,7 @@ def read_json_inside(root: Path, path: Path, *, max_bytes: int) -> Any:
 
 
 def number_of(value: Any) -> int | float | None:
-    """A number that a float can hold, or None."""
+    """The value if it is a number that fits into a float, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -77,12 +76,12 @@ def number_of(value: Any) -> int | float | None:
 
 
 def text_of(value: Any, max_letters: int) -> str:
-    """A short text that a reply can carry: half letters become question marks."""
+    """The value as a short text; lone surrogates become question marks."""
     return str(value)[:max_letters].encode("utf-8", "replace").decode("utf-8")
 
 
 def is_sendable(name: str) -> bool:
-    """Whether a file's name is a text; on Linux it may be any bytes."""
+    """Whether a file name is valid Unicode; on Linux it may be any bytes."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

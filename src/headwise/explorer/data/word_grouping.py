@@ -1,13 +1,14 @@
-"""From pieces to words: people think in words, models look at pieces.
+"""Pieces grouped into words, and attention weights merged accordingly, because people think in
+words.
 
-A word that is looked at receives what all its pieces receive (sum over keys); a word that looks
-does so with each of its pieces (mean over queries):
+A word as a key receives the sum over its pieces, and a word as a query attends with the mean over
+its pieces:
 
     W[u, v] = mean over i in u of  sum over j in v of  A[i, j]
 
-so the rows of W sum to what the rows of A sum to. This is the convention of Clark et al., "What
-Does BERT Look At?" (arXiv:1906.04341). Pieces that open a word begin with "▁"; Chinese and Japanese
-pieces, punctuation and special marks stand alone.
+so the row sums of W equal those of A. This is the convention of Clark et al., "What Does BERT Look
+At?" (arXiv:1906.04341). A piece that begins a word starts with "▁"; Chinese and Japanese pieces,
+punctuation and special tokens are words of their own.
 
 Tested against: row sums kept (hypothesis), a hand-worked case, words spelled back from their
 pieces.
@@ -28,20 +29,20 @@ WIDE_SCRIPT = re.compile(
 )
 MARKS = (SPECIAL_PIECES[PAD], SPECIAL_PIECES[BOS], SPECIAL_PIECES[EOS])
 JOINING = "'’-‐‑_"
-"""Marks that live inside words (don't, well-known); all other punctuation stands alone."""
+"""Punctuation inside words (don't, well-known); all other punctuation is a word of its own."""
 
 
 @dataclass(frozen=True)
 class WordGroups:
-    """`text` of each word, and for each piece the number of the word it belongs to."""
+    """The text of each word, and for each piece the number of its word."""
 
     text: tuple[str, ...]
     word_of_piece: tuple[int, ...]
 
 
 def is_mark(piece: str) -> bool:
-    """Whether a piece is no word of the sentence: padding, beginning or end; <unk> stands for a
-    word and is none.
+    """Whether a piece is padding or the beginning or end of a sentence. <unk> stands for a word and
+    is none of these.
     """
     return piece in MARKS
 
@@ -51,14 +52,14 @@ def is_special(piece: str) -> bool:
 
 
 def is_wide(text: str) -> bool:
-    """Whether a text is written in characters as wide as high (CJK), which are set upright and need
-    no spaces.
+    """Whether a text contains full-width characters (CJK), which are written without spaces and may
+    be set vertically.
     """
     return WIDE_SCRIPT.search(text) is not None
 
 
 def is_punctuation(text: str) -> bool:
-    """Whether a text is nothing but marks that stand between words."""
+    """Whether a text consists of punctuation between words."""
     return bool(text) and all(
         unicodedata.category(mark).startswith("P") and mark not in JOINING for mark in text
     )
@@ -69,11 +70,10 @@ def _stands_alone(piece: str) -> bool:
 
 
 def group_pieces(pieces: tuple[str, ...]) -> WordGroups:
-    """Find the words of a sequence of pieces."""
+    """Group the pieces of a sentence into words."""
     groups: list[list[str]] = []
     for piece in pieces:
-        # A lone "▁" is a space that waits for its word, whatever comes next (except a mark such as
-        # </s>).
+        # A lone "▁" belongs to the piece after it, unless that is a special token such as </s>.
         waiting = bool(groups) and groups[-1] == [WORD_START] and not is_special(piece)
         opens = (
             not groups
@@ -90,7 +90,7 @@ def group_pieces(pieces: tuple[str, ...]) -> WordGroups:
 
 
 def _spell(group: list[str]) -> str:
-    """The word a group of pieces spells; runs of byte pieces become the characters they encode."""
+    """The word of a group of pieces; runs of byte pieces become the characters they encode."""
     joined = "".join(group)
 
     def decode(run: re.Match[str]) -> str:
@@ -105,7 +105,7 @@ def _spell(group: list[str]) -> str:
 def merge_weights(
     weights: NDArray[np.floating], queries: WordGroups, keys: WordGroups
 ) -> NDArray[np.float64]:
-    """[..., query, key] over pieces -> the same over words: sum over keys, mean over queries."""
+    """[..., query, key] over pieces to the same over words: sum over keys, mean over queries."""
     rows = _membership(queries)
     columns = _membership(keys)
     merged: NDArray[np.float64] = (
@@ -115,6 +115,6 @@ def merge_weights(
 
 
 def _membership(words: WordGroups) -> NDArray[np.float64]:
-    """[word, piece]: one where the piece belongs to the word."""
+    """[word, piece]: 1 where the piece belongs to the word."""
     numbers = np.asarray(words.word_of_piece)
     return (np.arange(len(words.text))[:, None] == numbers[None, :]).astype(np.float64)

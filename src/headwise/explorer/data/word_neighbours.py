@@ -1,11 +1,10 @@
-"""Words, their neighbours and where they stand on a map: the numbers behind the page's map of
-words.
+"""The neighbours of words in a vector space, and their coordinates on a map of words.
 
-    asked    what was typed: words, or sums of them such as king - man + woman
-    nearest  the words with the largest cosine to each
-    places   two coordinates for every word of both (word_map.py: t-SNE or PCA)
+    asked    what the user typed: words, or sums such as king - man + woman
+    nearest  the words with the largest cosine to each of them
+    places   two coordinates for every word of both (projection.py: t-SNE or PCA)
 
-Tested against: VectorSpace.nearest, word_map's own layouts.
+Tested against: VectorSpace.nearest, and the projections themselves.
 """
 
 from collections.abc import Sequence
@@ -37,15 +36,15 @@ FAMILIAR = [
 
 @dataclass(frozen=True)
 class WordMap:
-    """What is drawn: for each question its neighbours, and all words with their places."""
+    """The neighbours of each query, and all words with their coordinates."""
 
     nearest: dict[str, list[tuple[str, float]]]
     words: tuple[str, ...]
     places: np.ndarray
     asked: tuple[str, ...]
-    """Words that were typed, in their spelling here."""
+    """The words that were typed, as the vocabulary spells them."""
     doubtful: frozenset[str] = frozenset()
-    """Sums for which the text was too short."""
+    """The sums for which the training text was too short."""
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -72,8 +71,8 @@ class WordMap:
 
 
 def suggest_queries(space: VectorSpace) -> list[str]:
-    """Words to begin with that this model knows: those of the books, or else some that are neither
-    the most frequent nor rare.
+    """Words to begin with that this model knows: well-known examples, or else words of medium
+    frequency.
     """
     known = [word for word in FAMILIAR if word in space.numbers][:6]
     return known if len(known) >= 3 else list(space.words[len(space.words) // 20 :][:6])
@@ -86,7 +85,7 @@ def map_words(
     count: int = 10,
     layout: Literal["tsne", "pca"] = "pca",
 ) -> WordMap:
-    """Neighbours of each word or sum, and all of them on a map scaled to −1 … 1."""
+    """The neighbours of each word or sum, and all of them on a map scaled to −1 … 1."""
     queries = list(dict.fromkeys(queries))
     if not 1 <= len(queries) <= MAX_QUERIES or not 1 <= count <= MAX_NEIGHBOURS:
         raise UsageError(

@@ -1,1 +1,1 @@
-"""Pictures of what `explorer/data` computed: PNG and SVG by matplotlib, and one HTML page."""
+"""Pictures of what `explorer/data` computes: PNG and SVG by matplotlib, and one HTML page."""

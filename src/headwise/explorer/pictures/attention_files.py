@@ -1,12 +1,12 @@
-"""Attention maps of translations as a file that lasts: a page to explore, a picture, or the
-numbers.
+"""The attention maps of translations as a file: an HTML page, a picture, or numbers.
 
-    .html   every layer, head and kind of all sentences, to be explored in a browser without a network (html_page.py)
-    .png    every layer and head of one sentence, kind by kind (heat_maps.py)
+    .html   every layer, head and kind of all sentences, for a browser without a network
+            (html_page.py)
+    .png    every layer and head of one sentence, one grid for each kind (heat_maps.py)
     .json   pieces and weights [head][query][key] as numbers
 
-Any kernel can be shown: what it does not form itself is implied (linear, hashed), and maps with
-negative weights (summaries may subtract) are drawn in two colours that part at zero.
+Every kernel can be shown. Kernels that form no weights (linear, hashed) are shown with the weights
+that they imply, and maps with negative weights are drawn with a two-coloured scale around zero.
 
 Tested against: the weights read back from each kind of file.
 """
@@ -26,23 +26,23 @@ from headwise.storage import write_text
 
 ENDINGS = (".html", ".png", ".json")
 MAX_NUMBERS = 16_000_000
-"""Of all maps in a file: about what a browser opens without effort."""
+"""The most weights in a file: about what a browser opens without delay."""
 DIGITS = 6
 
 
 def check_ending(path: Path) -> None:
-    """Refuse a name that does not say what is wanted, before anything is computed for it."""
+    """Refuse a file name without a known ending before anything is computed."""
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(
-            f"{path.name!r} does not end in {', '.join(ENDINGS)}, by which the form of the "
-            "attention file is chosen; name it for example attention.html",
+            f"{path.name!r} does not end in {', '.join(ENDINGS)}, and the ending chooses the "
+            "format of the attention file; name it for example attention.html",
             f"{path.name!r} 不以 {'、'.join(ENDINGS)} 结尾，无法确定注意力文件的形式；"
             "请命名为例如 attention.html",
         )
 
 
 def check_size(traces: Sequence[Trace], path: Path) -> None:
-    """Refuse more than such a file shows."""
+    """Refuse more than one file can show."""
     if path.suffix.lower() == ".png" and len(traces) > 1:
         raise UsageError(
             "a picture shows one sentence, and several were given; give one, or a name that ends "
@@ -60,7 +60,7 @@ def check_size(traces: Sequence[Trace], path: Path) -> None:
 
 
 def write_attention(traces: Sequence[Trace], path: Path, *, title: str) -> None:
-    """All maps of these translations in one file; its ending chooses the form."""
+    """Write all maps of these translations into one file; its ending chooses the format."""
     check_ending(path)
     check_size(traces, path)
     if not traces:
@@ -80,7 +80,7 @@ def write_attention(traces: Sequence[Trace], path: Path, *, title: str) -> None:
 
 
 def as_numbers(trace: Trace) -> dict[str, Any]:
-    """A trace as JSON values that need no decoding."""
+    """A trace as plain JSON values."""
     return {
         "source": trace.source_text,
         "text": trace.target_text,

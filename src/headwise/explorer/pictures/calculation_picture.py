@@ -1,8 +1,8 @@
-"""The three steps of a worked attention as one picture: scores, weights and outputs side by side,
-numbers in the cells.
+"""The three steps of a calculation (data/attention_calculation.py) as one picture: scores, weights
+and outputs side by side, with their numbers in the cells.
 
-Where keys and values are single numbers, the examples and the curve of all answers stand below:
-attention is a way to read between points.
+If keys and values are single numbers, a curve below shows the output for every query: attention
+interpolates between the values.
 
 Tested against: size, warnings as errors, nothing at the edge, both languages.
 """
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from matplotlib.transforms import BboxBase
 
 MAX_NUMBERED = 8
-"""More rows or columns than this are drawn without numbers and names."""
+"""Tables with more rows or columns are drawn without numbers and names."""
 LINE, POINT = "#31688e", "#d1495b"
 DIAMOND = 70
-"""The area of a query's mark, in square points."""
+"""The area of a query's marker, in square points."""
 PLACES = tuple(
     (right, up, away) for away in (1, 2) for right, up in ((1, -1), (-1, 1), (1, 1), (-1, -1))
 )
-"""Where a query may be labelled, the best first: to the right or left, above or below, near or
-further away."""
+"""Positions of a query's label, the best first: right or left, above or below, near or farther."""
 
 
 def draw_calculation(worked: AttentionCalculation, path: Path | str) -> None:
-    """A PNG about 1200 pixels wide."""
+    """Draw a PNG about 1200 pixels wide."""
     from matplotlib.text import Text
 
     fonts = find_fonts()
     has_curve = worked.keys.shape[1] == worked.values.shape[1] == worked.queries.shape[1] == 1
-    # There the place of a query counts, its number in the table: any query between them has none.
+    # A monotonic window depends on the number of the query in the table, which queries between
+    # them do not have.
     has_curve = has_curve and not isinstance(worked.settings.window, LocalMonotonicSettings)
     num_queries = len(worked.queries)
     height = 1.9 + 0.45 * min(num_queries, 16)
@@ -91,7 +91,7 @@ def draw_calculation(worked: AttentionCalculation, path: Path | str) -> None:
     )
     set_plain_text(figure.findobj(Text), fonts)
     for annotations in labels:
-        figure.draw_without_rendering()  # fixes the scale, by which labels are placed
+        figure.draw_without_rendering()  # fixes the scale that labels are placed by
         _place_labels(annotations, worked)
     save_figure(figure, Path(path))
 
@@ -116,11 +116,10 @@ def _draw_table(
 
 
 def _draw_curve(axes: "Axes", worked: AttentionCalculation, fonts: Fonts) -> list["Annotation"]:
-    """Points are keys with their values, as large as the first query's weights; the line is what
-    any query would get.
+    """Circles are keys with their values, as large as the first query's weights; the line is the
+    output for every query.
 
-    Returns what is to be written beside the queries; its places are chosen when the picture has its
-    scale.
+    Returns the labels of the queries; they are placed when the scale of the picture is fixed.
     """
     keys, values, queries = (
         table[:, 0].numpy() for table in (worked.keys, worked.values, worked.queries)
@@ -143,7 +142,7 @@ def _draw_curve(axes: "Axes", worked: AttentionCalculation, fonts: Fonts) -> lis
     ]
     for label in labels:
         label.set(color=INK, fontsize=10, in_layout=False)
-    axes.margins(y=0.2)  # room for what is written under the lowest
+    axes.margins(y=0.2)  # space for the lowest label
     axes.set_xlabel(
         fonts.say(
             "circles: key and value, by their weight for the first query; diamonds: queries; "
@@ -160,13 +159,13 @@ def _draw_curve(axes: "Axes", worked: AttentionCalculation, fonts: Fonts) -> lis
 
 
 def _areas(worked: AttentionCalculation) -> NDArray[np.float64]:
-    """Of the circles, in square points."""
+    """The areas of the circles, in square points."""
     return 30 + 220 * worked.weights[0].numpy()
 
 
 def _place_labels(labels: list["Annotation"], worked: AttentionCalculation) -> None:
-    """Each beside its diamond, at the first place inside the frame that covers no circle, diamond
-    or earlier label; else at the best.
+    """Put each label beside its diamond, at the first position inside the frame that covers no
+    circle, diamond or earlier label, or else at the one that covers the fewest.
     """
     from matplotlib.transforms import Bbox
 
@@ -194,7 +193,7 @@ def _place_labels(labels: list["Annotation"], worked: AttentionCalculation) -> N
 
 
 def _put(label: "Annotation", place: tuple[int, int, int]) -> "BboxBase":
-    """Where it then lies on the picture, in dots."""
+    """Move a label and return where it then lies in the picture, in dots."""
     right, up, away = place
     label.set(position=(10 * right * away, 4 * up * away**2))
     label.set(ha="left" if right > 0 else "right", va="bottom" if up > 0 else "top")

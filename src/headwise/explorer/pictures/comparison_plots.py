@@ -1,10 +1,11 @@
-"""Pictures of a comparison: quality with intervals, and how the validation loss fell.
+"""Pictures of a comparison of recipes: quality with confidence intervals, and validation loss.
 
-Quality: one line a variant, a point at the mean and a bar for the 95 % interval; the band is the
-interval of the first variant. Curves: one colour a variant, one line a seed; left against updates
-(the same budget), right against time (what they cost).
+Quality has one line for each variant, with a point at the mean and a bar for the 95 % interval; the
+grey band is the interval of the first variant. Learning curves have one colour for each variant and
+one line for each seed: on the left over updates, which is the same budget for all, on the right
+over time.
 
-Tested: a picture of every size of comparison is written, and says what it shows.
+Tested: a picture is written for comparisons of every size, and its texts name what it shows.
 """
 
 from collections.abc import Sequence
@@ -40,13 +41,13 @@ COLOURS = (
     "#7d5a3c",
     "#9aa81f",
 )
-"""In the order of lines; after ten they begin again with other strokes."""
+"""In the order of the lines; after ten lines they repeat with other strokes."""
 STROKES = ("-", "--", ":", "-.")
 
 
 def draw_comparison(result: ComparisonResult) -> tuple[Path, ...]:
-    """`quality.png` and `learning-curves.png` beside the table; what there are no numbers for is
-    not drawn.
+    """Draw `quality.png` and `learning-curves.png` beside the table; a picture without numbers is
+    left out.
     """
     fonts = find_fonts()
     pictures = []
@@ -71,9 +72,8 @@ def _draw_quality(result: ComparisonResult, fonts: Fonts) -> Path:
         axes.plot([found.value], [number], "o", color=colour, markersize=6)
     labels = make_labels([variant.name for variant in shown], fonts)
     axes.set_yticks(range(len(shown)), labels.texts)
-    axes.set_ylim(
-        len(shown) - 0.5, -0.5
-    )  # the first on top, and half a line of room above and below
+    # The first variant is on top, with half a line of space above and below.
+    axes.set_ylim(len(shown) - 0.5, -0.5)
     name = ("BLEU", "BLEU") if metric == "bleu" else ("Accuracy in %", "准确率（%）")
     axes.set_xlabel(
         fonts.say(
@@ -126,7 +126,7 @@ def _finish(figure: "Figure", all_axes: "Sequence[Axes]", fonts: Fonts, path: Pa
 
 
 def style_axes(figure: "Figure", all_axes: "Sequence[Axes]", fonts: Fonts) -> None:
-    """Quiet frames, our fonts."""
+    """Grey frames, and fonts that have all characters."""
     texts: list[Any] = []
     for axes in all_axes:
         axes.grid(visible=True, color=FRAME, linewidth=0.5, alpha=0.6)

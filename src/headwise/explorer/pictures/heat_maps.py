@@ -1,13 +1,13 @@
-"""A table of attention weights as a picture: one row for each position that looks, one column for
-each it looks at.
+"""Attention weights as heat maps: one row for each query, one column for each key.
 
-    colour(i, j) = A[i, j] on a scale from 0 to the largest weight of the picture; with negative weights, from −m over 0 to m in two hues
+    colour(i, j) = A[i, j] on a scale from 0 to the largest weight of the picture;
+                   with negative weights, from −m through 0 to m in two hues
 
-One map is drawn large with its words and a value scale; a grid shows all layers and heads of one
-kind as small multiples, where the habits of heads (diagonal, previous word, end of sentence, full
-stop) are seen at a glance.
+One map is drawn large, with its words and a colour scale. A grid shows all layers and heads of one
+kind, so that the habits of heads (diagonal, previous word, end of sentence, full stop) can be
+compared.
 
-Tested against: the pixels (the brightest cell stands where the largest weight is), the size, and
+Tested against: the pixels (the brightest cell is the one with the largest weight), the size, and
 warnings as errors.
 """
 
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
 COLOURS, SIGNED_COLOURS = "viridis", "RdBu_r"
 MAX_LABELS = 64
-"""Beyond this many rows or columns only every n-th is named: letters would overlap."""
+"""With more rows or columns only every n-th is named, because labels would overlap."""
 MAX_GRID_LABELS = 20
-"""Small multiples name their words up to so many."""
+"""The small maps of a grid name their words up to this many."""
 MAX_NUMBERED_CELLS = 16
-"""Up to this many columns the weights are also written into their cells."""
+"""With at most this many columns the weights are also written into the cells."""
 
 MAX_TITLE_LENGTH = 80
 
@@ -74,7 +74,7 @@ def draw_heat_map(
 ) -> None:
     """One map with its words as a PNG about 1200 pixels wide; layer -1 is the highest.
 
-    `layer` and `head` are indices, from 0; the picture names them as people count, from 1.
+    `layer` and `head` are indices from 0; the picture counts them from 1.
     """
     fonts = find_fonts()
     attention = trace.map_of(kind, layer=layer)
@@ -102,7 +102,7 @@ def draw_heat_map(
 
 
 def draw_grid(trace: Trace, path: Path | str, *, kind: MapKind, level: Level = "word") -> None:
-    """All layers (rows) and heads (columns) of one kind as small multiples on one value scale."""
+    """All layers (rows) and heads (columns) of one kind, on one colour scale."""
     fonts = find_fonts()
     figure = new_figure(height=1.0 + _grid_height(trace, kind, level=level))
     _fill_grid(figure, trace, kind, fonts, level=level)
@@ -113,7 +113,7 @@ def draw_grid(trace: Trace, path: Path | str, *, kind: MapKind, level: Level = "
 
 
 def draw_all(trace: Trace, path: Path | str, *, level: Level = "word") -> None:
-    """Everything a translation looked at: a grid of layers and heads for each kind of attention."""
+    """All attention of a translation: a grid of layers and heads for each kind."""
     fonts = find_fonts()
     kinds = [kind for kind in KIND_NAMES if any(item.kind == kind for item in trace.maps)]
     heights = [0.8 + _grid_height(trace, kind, level=level) for kind in kinds]
@@ -152,7 +152,7 @@ def _fill_grid(
                 axes.set_visible(False)
                 continue
             table = tables[row][column]
-            high = high if low < 0 else 1.0  # shares end at one
+            high = high if low < 0 else 1.0  # weights are at most one
             image = axes.imshow(
                 table, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
             )
@@ -182,7 +182,7 @@ def _axes_note(kind: MapKind, fonts: Fonts) -> str:
 
 
 def _scale_of(tables: Sequence[NDArray[np.floating]]) -> tuple[str, float, float]:
-    """Colours, lowest and highest value; zero stands in the middle of signed weights."""
+    """Colours, lowest and highest value; the scale of signed weights has zero in the middle."""
     largest = max(max(float(np.abs(table).max()) for table in tables), 1e-9)
     is_signed = any(float(table.min()) < 0 for table in tables)
     return (SIGNED_COLOURS, -largest, largest) if is_signed else (COLOURS, 0.0, largest)
@@ -191,10 +191,10 @@ def _scale_of(tables: Sequence[NDArray[np.floating]]) -> tuple[str, float, float
 def _at_level(
     trace: Trace, kind: MapKind, weights: NDArray[np.floating], *, level: Level
 ) -> tuple[NDArray[np.floating], tuple[str, ...], tuple[str, ...]]:
-    """The weights [head, query, key] to draw with the names of their rows and columns.
+    """The weights [head, query, key] to draw, with the names of their rows and columns.
 
-    Words are merged before heads are: the maximum over heads of a sum stays below one, a sum of
-    maxima does not.
+    Pieces are merged into words before heads are combined: the maximum over heads of a sum is at
+    most one, a sum of maxima may be larger.
     """
     if level == "piece":
         return weights, trace.query_pieces(kind), trace.key_pieces(kind)
@@ -203,7 +203,7 @@ def _at_level(
 
 
 def _height(num_rows: int, num_columns: int, columns: Labels) -> float:
-    """Inches that keep cells near squares, within what a page can show."""
+    """The height in inches that makes cells nearly square, within what a page can show."""
     longest = max(len(text) for text in columns.texts)
     label_space = 0.25 * longest if columns.wide else 0.07 * longest
     cells = min(6.2 / num_columns, 0.6) * num_rows
@@ -219,7 +219,9 @@ def _name_cells(axes: "Axes", rows: Labels, columns: Labels) -> None:
         range(0, len(rows.texts), every_row), rows.texts[::every_row], fontsize=size, color=INK
     )
     axes.xaxis.tick_top()
-    if columns.wide:  # upright: one character under the other, as Chinese is set in a narrow column
+    if (
+        columns.wide
+    ):  # vertical text: one character below the other, as Chinese is set in a narrow column
         names = tuple(
             "\n".join(text) if all(map(_is_full_width, text)) else text for text in columns.texts
         )
@@ -249,9 +251,7 @@ def _soften_frame(axes: "Axes") -> None:
 
 
 def _write_values(axes: "Axes", table: NDArray[np.float64]) -> None:
-    """Numbers in the cells of small tables; weights below 0.05 stay unwritten to keep the eye on
-    the rest.
-    """
+    """Write the weights into the cells of small tables; weights below 0.05 are left out."""
     if table.shape[1] > MAX_NUMBERED_CELLS:
         return
     is_signed = bool(table.min() < 0)
@@ -260,7 +260,7 @@ def _write_values(axes: "Axes", table: NDArray[np.float64]) -> None:
             share = abs(value) / np.abs(table).max()
             dark = (
                 share > 0.6 if is_signed else share < 0.6
-            )  # signed scales are pale in the middle, the other at its end
+            )  # a signed scale is pale in the middle, the other one at its high end
             colour = "white" if dark else INK
             axes.text(
                 column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour
@@ -282,7 +282,7 @@ def _axis_name(kind: MapKind, axis: str, fonts: Fonts) -> str:
 def _finish(
     figure: "Figure", trace: Trace, where: str, fonts: Fonts, *, caption: str, path: Path
 ) -> None:
-    """Title, caption, layout, file."""
+    """Add title and caption, lay out, and save."""
     from matplotlib.text import Text
 
     title = " ".join(trace.title.split())[:MAX_TITLE_LENGTH]

@@ -1,10 +1,9 @@
-"""One HTML file with everything in it: open it from a disk, send it by mail, put it in a paper's
-supplement.
+"""The saved page: attention maps in one HTML file without any other file.
 
-The files of `static/saved_page` (markup, style, script: our own, no library; texts in English and Chinese)
-are put together with the data of the traces (`data/trace_json.py`, one byte a weight); nothing is loaded
-from anywhere, and a content security policy makes the browser refuse to. Tokens are JSON in which
-no "<" is left, which the script shows with textContent only: markup in a token is text.
+The files of `static/saved_page`, and those of `static/app` that it shares with the live page, are
+put together with the traces (data/trace_json.py, one byte a weight). The page loads nothing, and
+its content security policy forbids it. Tokens are JSON without "<", and the script sets them with
+textContent, so markup in a token stays text.
 
 Tested against: weights decoded from the written page, a hostile token, no foreign address, the same
 keys in both languages.
@@ -37,7 +36,7 @@ SCRIPTS = (
 
 
 def write_page(traces: Sequence[Trace], path: Path | str, *, title: str) -> None:
-    """Write the explorer for these traces as one self-contained HTML file."""
+    """Write the page for these traces as one self-contained HTML file."""
     if not traces:
         raise UsageError(
             "there is no trace to show; give at least one", "没有可展示的轨迹；请至少给出一条"
@@ -59,7 +58,7 @@ def make_page(traces: Sequence[Trace], *, title: str) -> str:
         "texts": _embed(texts),
         "data": _embed({"title": title, "traces": [pack_trace(trace) for trace in traces]}),
     }
-    # One pass over the template: what is put in is never searched for placeholders itself.
+    # One pass over the template: inserted text is not searched for placeholders.
     return re.sub(
         r"\{\{(\w+)\}\}", lambda place: parts[place.group(1)], _static("saved_page/page.html")
     )
@@ -80,15 +79,15 @@ def _static(name: str) -> str:
 
 
 def _embed(value: Any) -> str:
-    """JSON that cannot end its script element nor open a comment: "<", ">" and "&" only appear as
-    escapes.
-    """
+    """JSON that cannot end its script element or open a comment: "<", ">" and "&" are escaped."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _policy(*, style: str, script: str) -> str:
-    """Nothing may be loaded, and only this very style and this very script may act."""
+    """The content security policy: nothing is loaded, and only this style and this script are
+    allowed.
+    """
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"

@@ -1,12 +1,10 @@
-"""Pictures of attention kernels over length: time and memory with guides for slopes 1 and 2, and
-the distance from exact attention.
+"""Attention kernels by length: time, memory, and the distance from exact attention.
 
-Both axes are logarithmic: a power of the length is a straight line, and its steepness is the
-exponent. The grey guides start a little under where the cheapest kernel does. A kernel has its
-colour whoever else is in the picture.
+Both axes are logarithmic, so a power of the length is a straight line whose slope is the exponent.
+Grey guides show the slopes 1 and 2; they start slightly below the cheapest kernel. A kernel has the
+same colour in every picture.
 
-Tested: the pictures are written, with points that are missing too, and none where nothing was
-measured.
+Tested: pictures are written, also with missing points; none is written if nothing was measured.
 """
 
 from collections.abc import Sequence
@@ -37,7 +35,7 @@ WHAT = (
 
 
 def draw_attention_comparison(result: AttentionComparison) -> tuple[Path, ...]:
-    """One picture of four panels beside the table; none where nothing could be measured."""
+    """Draw one picture of four panels beside the table, or none if nothing was measured."""
     if all(getattr(point, what) is None for point in result.points for what, *_ in WHAT):
         return ()
     fonts = find_fonts()
@@ -74,15 +72,14 @@ def _draw(axes: "Axes", result: AttentionComparison, what: str, title: str, font
             axes.plot(*known, stroke, marker=".", color=colour, label=name)
     values = [value for line in lines.values() for _, value in line]
     axes.set_xscale("log", base=2)
-    # Plain numbers: powers as matplotlib writes them need its own little typesetting, which text
-    # from users must not reach.
+    # Plain numbers, because powers need matplotlib's math text, which is off for texts of users.
     axes.set_xticks(
         result.lengths,
         [f"{length // 1024}k" if length >= 1024 else str(length) for length in result.lengths],
     )
     axes.set_title(title)
     axes.set_xlabel(fonts.say("length", "长度"))
-    if values:  # a distance of zero has no logarithm
+    if values:  # zero has no logarithm
         axes.set_yscale("log")
         if what != "distance" and len(result.lengths) > 1:
             _draw_guides(
@@ -100,7 +97,7 @@ def _draw(axes: "Axes", result: AttentionComparison, what: str, title: str, font
 
 
 def _place(name: str, others: Sequence[str]) -> int:
-    """Where a kernel stands among all kinds; one of another name comes after them."""
+    """The number of a kernel among all kinds; unknown names come after them."""
     kinds = list(known_kernels())
     return kinds.index(name) if name in kinds else len(kinds) + list(others).index(name)
 
@@ -114,4 +111,4 @@ def _draw_guides(axes: "Axes", cheapest: tuple[int, float], result: AttentionCom
             name, (last, heights[1]), (4, -2), textcoords="offset points", fontsize=7, color=MUTED
         )
     left, right = axes.get_xlim()
-    axes.set_xlim(left, right * (right / left) ** 0.06)  # room for their names
+    axes.set_xlim(left, right * (right / left) ** 0.06)  # space for their names

@@ -1,9 +1,10 @@
-"""A picture of the lineage: perplexity of every model, the oldest on top, and how long each took to
-learn.
+"""The history of language models as a picture: the perplexity of every model, the oldest on top,
+and its training time.
 
-Both axes are logarithmic, so a model is a dot with its number beside it (a bar would begin
-nowhere); lower perplexity is better, and a model without one has its sign at the edge. Tested:
-every dot and every number stands inside its frame, with a model of infinite perplexity too.
+Both axes are logarithmic. A model is a dot with its number beside it, because a bar has no zero to
+begin at. Lower perplexity is better; an infinite perplexity is written at the left edge.
+
+Tested: every dot and every number lies inside its frame, also with an infinite perplexity.
 """
 
 from collections.abc import Sequence
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARGIN, NUMBERS = 1.25, 0.3
-"""Room beside the dots: a factor on the left; on the right the share of the axis that a number
-needs."""
+"""Space beside the dots: a factor on the left, and the share of the axis for numbers on the
+right."""
 
 
 def draw_lineage(lineage: Lineage) -> tuple[Path, ...]:
-    """Two panels beside the table."""
+    """Draw the two panels beside the table."""
     path = lineage.directory / "lineage.png"
     save_figure(make_figure(lineage), path)
     return (path,)
@@ -39,16 +40,17 @@ def draw_lineage(lineage: Lineage) -> tuple[Path, ...]:
 def make_figure(lineage: Lineage) -> "Figure":
     """Perplexity on the left, seconds on the right."""
     fonts = find_fonts()
-    figure = new_figure(height=1.2 + 0.45 * len(lineage.rungs))
+    figure = new_figure(height=1.2 + 0.45 * len(lineage.models))
     left, right = figure.subplots(1, 2, sharey=True)
-    perplexities = [rung.perplexity for rung in lineage.rungs]
-    seconds = [rung.training_seconds or None for rung in lineage.rungs]
+    perplexities = [model.perplexity for model in lineage.models]
+    seconds = [model.training_seconds or None for model in lineage.models]
     _dots(left, perplexities, ["∞" if value is None else f"{value:.1f}" for value in perplexities])
     _dots(right, seconds, [show_seconds(value or 0.0) for value in seconds])
     left.set_yticks(
-        range(len(lineage.rungs)), make_labels([rung.name for rung in lineage.rungs], fonts).texts
+        range(len(lineage.models)),
+        make_labels([model.name for model in lineage.models], fonts).texts,
     )
-    left.set_ylim(len(lineage.rungs) - 0.5, -0.5)
+    left.set_ylim(len(lineage.models) - 0.5, -0.5)
     left.set_xlabel(fonts.say("test perplexity", "测试困惑度"))
     right.set_xlabel(fonts.say("seconds of training", "训练秒数"))
     style_axes(figure, [left, right], fonts)
@@ -56,12 +58,12 @@ def make_figure(lineage: Lineage) -> "Figure":
 
 
 def _dots(axes: "Axes", values: Sequence[float | None], labels: Sequence[str]) -> None:
-    """A dot for each value and its number to the right; what has no place on the axis has its label
-    at the left edge.
+    """A dot for each value with its number to the right; a value that the axis cannot show has its
+    label at the left edge.
     """
     drawn = [value for value in values if value is not None] or [1.0]
     low = min(drawn) / MARGIN
-    # On a logarithmic axis a share of its length is a power of what it spans.
+    # On a logarithmic axis a share of the length is a power of the ratio of its ends.
     high = low * (max(drawn) * MARGIN / low) ** (1 / (1 - NUMBERS))
     axes.set_xscale("log")
     axes.set_xlim(low, high)

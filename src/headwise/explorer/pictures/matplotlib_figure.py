@@ -1,12 +1,11 @@
-"""The paper and the pens: a matplotlib figure without global state, fonts that have the characters,
-one way to save.
+"""Figures by matplotlib without global state, fonts that have the characters, and one way to save.
 
-matplotlib draws an empty box and prints a warning for a character its fonts lack. Here every text
-is checked against the fonts that are installed first; what no font can draw is replaced (labels by
-numbers) and the picture says so. pyplot is never imported, so drawing leaves no figure, back end or
-setting behind in the caller's process.
+matplotlib draws an empty box and prints a warning for a character that its fonts lack. Here every
+text is checked against the installed fonts first. Labels that no font can draw are replaced by
+numbers, and the picture says so. pyplot is never imported, so drawing leaves no figure, back end or
+setting behind.
 
-Tested against: Chinese labels with and without a font, warnings as errors; "$" in a token is not
+Tested against: Chinese labels with and without a font, warnings as errors; "$" in a token is no
 mathematics.
 """
 
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
 
 DOTS_PER_INCH = 150
 WIDTH_INCHES = 8.0
-"""8 inches at 150 dots: 1200 pixels, sharp in a document and on a dense screen."""
+"""8 inches at 150 dots per inch: 1200 pixels."""
 
 MAX_LABEL_LENGTH = 24
-"""Longer words are cut: one of them must not squeeze the picture."""
+"""Longer words are shortened, so that one word does not shrink the picture."""
 
 PICTURES = (".png", ".svg")
-"""Endings of the files that can be drawn."""
+"""The file formats that can be drawn."""
 
 INK, MUTED, FRAME = "#1b1f24", "#5b6470", "#c9d0d8"
-BASE_FONT = "DejaVu Sans"  # comes with matplotlib, so it is always there
+BASE_FONT = "DejaVu Sans"  # comes with matplotlib
 WIDE_FONTS = (
     "Noto Sans CJK SC",
     "Noto Sans SC",
@@ -63,7 +62,7 @@ WIDE_FONTS = (
 
 @dataclass(frozen=True)
 class Fonts:
-    """The families to draw with, in order, and the code points they have between them."""
+    """The font families in order of preference, and the characters that they have together."""
 
     families: tuple[str, ...]
     characters: frozenset[int]
@@ -72,18 +71,14 @@ class Fonts:
         return all(ord(character) in self.characters for character in text)
 
     def say(self, en: str, zh: str) -> str:
-        """The sentence in the language of the moment, or in English where its characters cannot be
-        drawn.
-        """
+        """The sentence in the current language, or in English if its characters cannot be drawn."""
         sentence = say(en, zh)
         return sentence if self.can_draw(sentence) else en
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What to write beside rows or columns; `missing` is the first text that no font could draw (""
-    = none).
-    """
+    """The labels of rows or columns; `missing` is the first text that no font could draw, or ""."""
 
     texts: tuple[str, ...]
     missing: str = ""
@@ -94,7 +89,7 @@ class Labels:
 
 
 def find_fonts() -> Fonts:
-    """The base font and the first font for Chinese that is installed, if any."""
+    """The base font and the first installed font for Chinese, if any."""
     try:
         from matplotlib import font_manager
     except ImportError as error:
@@ -108,8 +103,7 @@ def find_fonts() -> Fonts:
         _list_new_fonts()
         wide = _wide_font()
     families = (BASE_FONT,) if wide is None else (BASE_FONT, wide)
-    # The base family is asked for as it will be drawn: its regular face, not the last one in the
-    # list.
+    # Ask for the regular face of a family, as it will be drawn, not for the last one in the list.
     files = [
         font_manager.findfont(font_manager.FontProperties(family=[family])) for family in families
     ]
@@ -125,16 +119,14 @@ def _wide_font() -> str | None:
 
 @lru_cache(maxsize=1)
 def _list_new_fonts() -> None:
-    """Fonts installed since matplotlib wrote its list, which it keeps for good; only for this
-    process, and looked for once.
+    """Add fonts that were installed since matplotlib wrote its list, which it never updates. They
+    are added for this process only, and searched for once.
     """
     from matplotlib import font_manager
 
     listed = {entry.fname for entry in font_manager.fontManager.ttflist}
     for file in sorted(set(font_manager.findSystemFonts()) - listed):
-        with contextlib.suppress(
-            OSError, RuntimeError, ValueError
-        ):  # a file that is no font after all
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # the file is not a font
             font_manager.fontManager.addfont(file)
 
 
@@ -146,9 +138,7 @@ def _characters_of(file: str) -> frozenset[int]:
 
 
 def make_labels(texts: Sequence[str], fonts: Fonts) -> Labels:
-    """The texts themselves (shortened), or their numbers from 1 where a character is missing from
-    every font.
-    """
+    """The texts, shortened, or their numbers from 1 if no font has one of the characters."""
     printable = tuple(
         _shorten("".join(c if c.isprintable() else "\ufffd" for c in text)) for text in texts
     )
@@ -165,10 +155,8 @@ def _shorten(text: str) -> str:
 def explain_missing(
     labels: Iterable[Labels], *, instead: str = "The HTML page shows the characters."
 ) -> str:
-    """The caption for a picture whose labels had to become numbers, in English: other characters
-    may be missing.
-
-    `instead` says where the characters can be seen.
+    """The caption of a picture whose labels were replaced by numbers. It is in English, because
+    Chinese characters may be missing. `instead` says where the labels can be read.
     """
     missing = [item.missing for item in labels if item.missing]
     if not missing:
@@ -196,32 +184,31 @@ def new_figure(*, height: float) -> "Figure":
 
 
 def set_plain_text(texts: Iterable["Text"], fonts: Fonts) -> None:
-    """Draw with fonts that have the characters, and take "$" for a dollar, not for mathematics."""
+    """Use fonts that have the characters, and treat "$" as a dollar sign and not as mathematics."""
     for text in texts:
         text.set_fontfamily(list(fonts.families))
         text.set_parse_math(False)
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a name that does not say which picture is wanted, before anything is drawn."""
+    """Refuse a file name without a known ending before anything is drawn."""
     if path.suffix.lower() not in PICTURES:
         raise UsageError(
-            f"{path.name!r} does not end in {' or '.join(PICTURES)}, which are the pictures that "
-            f"can be drawn; name it for example {path.stem or 'picture'}.png",
-            f"{path.name!r} 不以 {' 或 '.join(PICTURES)} 结尾，而只能画这两种图；请命名为例如 "
-            f"{path.stem or 'picture'}.png",
+            f"{path.name!r} does not end in {' or '.join(PICTURES)}, which are the formats of "
+            f"pictures; name it for example {path.stem or 'picture'}.png",
+            f"{path.name!r} 不以 {' 或 '.join(PICTURES)} 结尾，而图片只支持这两种格式；"
+            f"请命名为例如 {path.stem or 'picture'}.png",
         )
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
-    """Write the picture as its name says, PNG or SVG, whole or not at all."""
+    """Write the figure as PNG or SVG, depending on its name, atomically."""
     from matplotlib import rc_context
 
     check_picture(path)
     content = io.BytesIO()
     kind = path.suffix.lower()[1:]
-    # What a picture shows decides its bytes: no date, and names inside an SVG that are the same
-    # every time.
+    # The same figure gives the same bytes: no date, and fixed names inside an SVG.
     nameless = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
     with rc_context({"svg.hashsalt": "headwise"} if kind == "svg" else {}):
         figure.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=nameless)

@@ -1,19 +1,19 @@
 """Where a pronoun looks: two sentences that differ in one word, and the links from "it" in each.
 
-"The animal didn't cross the street because it was too tired / too wide": what "it" stands for hangs
-on the last word, and a translator into German must know, for the animal is "es" and the street
-"sie". The picture shows two rows of attention, each link wider and stronger the larger its weight:
+In "The animal didn't cross the street because it was too tired / too wide" the last word decides
+what "it" refers to. A translator into German has to know, because the animal is "es" and the street
+is "sie". The picture shows two rows of attention; a link is wider the larger its weight:
 
-    above:  A[it, word] of encoder self-attention        where the pronoun looks while it is read
-    below:  A[es or sie, word] of cross-attention        where its translation looks while it is written
+    above:  A[it, word] of encoder self-attention      while the pronoun is read
+    below:  A[es or sie, word] of cross-attention      while its translation is written
 
-Shown are the heads that look at the noun that is meant: the animal in one sentence, the street in
-the other. If no head does that, the picture says so and shows the mean of the last layer. Such
-pairs are called Winograd schemas (Levesque et al., 2012); this one presented the Transformer to the
+It shows the heads that look at the right noun: the animal in one sentence, the street in the other.
+If no head does that, the picture says so and shows the mean of the last layer. Such pairs are
+called Winograd schemas (Levesque et al., 2012); this one was used to present the Transformer to the
 public (Uszkoreit, Google research blog, 2017).
 
-Tested against: the number and widths of arcs for hand-made weights, and pixels; a word that is
-absent is refused.
+Tested against: the number and widths of arcs for hand-made weights, and pixels; an absent word is
+refused.
 """
 
 from collections.abc import Sequence
@@ -61,19 +61,19 @@ if TYPE_CHECKING:
 
 PRONOUNS = ("es", "er", "sie", "ihn", "ihm", "它", "他", "她", "it", "he", "she")
 LINK, ANSWER, MARK = "#2166ac", "#b35806", "#fde9b8"
-WIDTH = WIDTH_INCHES * 72.0  # the drawing is laid out in points, in which fonts are measured too
+WIDTH = WIDTH_INCHES * 72.0  # the drawing is laid out in points, the unit of font sizes
 MARGIN, BAND, HEADER, FOOTER = 26.0, 218.0, 70.0, 26.0
 TRANSLATION_DEPTH = 96.0
 LARGEST, GAP, WIDE_GAP = 13.0, 8.0, 15.0  # a Chinese word is narrower than the number below it
 SMALLEST_LINK = 0.02
 RESOLVED = 0.1
-"""Of the pronoun's weight on the noun that is meant; less is no look."""
+"""The least weight on the right noun for which a head counts as looking at it."""
 
 
 @dataclass(frozen=True)
 class PronounRow:
-    """One sentence for the picture: its words, which of them is the pronoun, and the weights it
-    gives to each.
+    """One sentence of the picture: its words, the position of the pronoun, and its weights on each
+    word.
     """
 
     words: tuple[str, ...]
@@ -82,10 +82,10 @@ class PronounRow:
     translation: tuple[str, ...]
     marked: tuple[int, ...]
     answer: NDArray[np.float64] | None
-    """The weights that the first marked word of the translation gives to each source word."""
+    """The weights of the first marked word of the translation on each source word."""
 
     def look_at(self, nouns: Sequence[str], *, written: bool) -> list[float]:
-        """The weight on each of these source words; nothing if one is absent, or no pronoun was
+        """The weight on each of these source words; empty if one is absent or no pronoun was
         written.
         """
         weights = self.answer if written else self.weights
@@ -102,13 +102,13 @@ class LayerHead:
     layer: int = -1
     head: HeadChoice = "mean"
     resolves: bool | None = None
-    """Whether it looks at the noun that is meant, where that was asked."""
+    """Whether the head looks at the right noun; None if that was not examined."""
 
 
 def pronoun_row(
     trace: Trace, word: str, *, read: LayerHead, written: LayerHead, marks: Sequence[str] = PRONOUNS
 ) -> PronounRow:
-    """Take from a trace what the picture shows; the last occurrence of the word counts."""
+    """The values of one sentence; the last occurrence of the word counts."""
     words = group_pieces(trace.source_pieces)
     places = [
         place
@@ -143,13 +143,13 @@ def pronoun_row(
 def find_antecedent_head(
     traces: Sequence[Trace], word: str, *, antecedents: Sequence[str], kind: MapKind
 ) -> LayerHead:
-    """The head whose pronoun looks most at the noun that is meant: `antecedents` names that of each
+    """The head whose pronoun looks most at the right noun; `antecedents` names it for each
     sentence.
 
-    `encoder_self` is read at the pronoun itself, `cross` at its translation. A head resolves the
-    pronoun if, in every sentence, the noun that is meant has at least `RESOLVED` of the weight and
-    more than each of the other nouns. If no head does, the answer is the mean of the last layer,
-    marked as not resolving it.
+    The weights of `encoder_self` are those of the pronoun itself, the weights of `cross` those of
+    its translation. A head resolves the pronoun if the right noun has, in every sentence, at least
+    `RESOLVED` of the weight and more than each of the other nouns. If no head does, the result is
+    the mean of the last layer with `resolves` false.
     """
     best, most = LayerHead(resolves=False), 0.0
     for attention in traces[0].maps_of(kind):
@@ -165,7 +165,7 @@ def find_antecedent_head(
 
 
 def _is_meant(look: Sequence[float], number: int) -> bool:
-    """Whether the noun with this number has enough of the weight, and more than each of the others."""
+    """Whether the noun with this number has enough weight, and more than each of the others."""
     others = [weight for place, weight in enumerate(look) if place != number]
     return bool(look) and look[number] >= max(RESOLVED, *others) and look[number] not in others
 
@@ -199,28 +199,7 @@ def draw_pronoun_picture(
         f"{shown_word}在看哪里，译文的代词又在看哪里",
     )
     axes.text(MARGIN, height - 28, title, fontsize=15, color=INK)
-    kinds: tuple[tuple[str, LayerHead, MapKind, str, str], ...] = (
-        (LINK, read, "encoder_self", "above: encoder self-attention", "上：编码器自注意力"),
-        (
-            ANSWER,
-            written,
-            "cross",
-            "below: cross-attention while the pronoun is written",
-            "下：写出代词时的交叉注意力",
-        ),
-    )
-    for line, (colour, place, kind, en, zh) in enumerate(kinds):
-        if any(item.kind == kind for item in traces[0].maps):
-            layer = describe_layer(traces[0].map_of(kind, layer=place.layer).layer)
-            which = describe_head(place.head)
-            where = fonts.say(f"{en}, {layer[0]}, {which[0]}", f"{zh}，{layer[1]}，{which[1]}")
-            if place.resolves is False:
-                where = fonts.say(
-                    f"{en.split(' while ')[0]}: no head looks at the right noun in both "
-                    f"sentences; shown: {layer[0]}, {which[0]}",
-                    f"{zh}：没有哪个头在两句中都看向正确的名词；所示为{layer[1]}，{which[1]}",
-                )
-            axes.text(MARGIN, height - 46 - 14 * line, where, fontsize=9.5, color=colour)
+    _write_legend(axes, traces[0], fonts, height=height, read=read, written=written)
     missing = [
         label
         for number, row in enumerate(rows)
@@ -235,8 +214,38 @@ def draw_pronoun_picture(
     save_figure(figure, Path(path))
 
 
+def _write_legend(
+    axes: "Axes", trace: Trace, fonts: Fonts, *, height: float, read: LayerHead, written: LayerHead
+) -> None:
+    """One line for each kind of attention: which layer and head the links show."""
+    kinds: tuple[tuple[str, LayerHead, MapKind, str, str], ...] = (
+        (LINK, read, "encoder_self", "above: encoder self-attention", "上：编码器自注意力"),
+        (
+            ANSWER,
+            written,
+            "cross",
+            "below: cross-attention while the pronoun is written",
+            "下：写出代词时的交叉注意力",
+        ),
+    )
+    for line, (colour, place, kind, en, zh) in enumerate(kinds):
+        if any(item.kind == kind for item in trace.maps):
+            layer = describe_layer(trace.map_of(kind, layer=place.layer).layer)
+            which = describe_head(place.head)
+            where = fonts.say(f"{en}, {layer[0]}, {which[0]}", f"{zh}，{layer[1]}，{which[1]}")
+            if place.resolves is False:
+                where = fonts.say(
+                    f"{en.split(' while ')[0]}: no head looks at the right noun in both "
+                    f"sentences; shown: {layer[0]}, {which[0]}",
+                    f"{zh}：没有哪个头在两句中都看向正确的名词；所示为{layer[1]}，{which[1]}",
+                )
+            axes.text(MARGIN, height - 46 - 14 * line, where, fontsize=9.5, color=colour)
+
+
 def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tuple[Labels, Labels]:
-    """One sentence between `top` and `top - BAND`: arcs, words with weights, translation."""
+    """One sentence between `top` and `top - BAND`: arcs, words with weights, translation. Returns
+    the labels of words and translation.
+    """
     words, translation = make_labels(row.words, fonts), make_labels(row.translation, fonts)
     shown = [place for place, text in enumerate(row.words) if not is_mark(text)]
     base = top - 92
@@ -282,8 +291,8 @@ def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tup
 
 
 def _label_x(centre: float, word: str) -> float:
-    """A full stop is narrower than its number, which moves aside so as not to run into its
-    neighbour's.
+    """The x of a weight. A full stop is narrower than its number, which is moved so as not to touch
+    the next one.
     """
     return centre + 11.0 if is_punctuation(word) else centre
 
@@ -291,10 +300,10 @@ def _label_x(centre: float, word: str) -> float:
 def _write_line(
     axes: "Axes", texts: Sequence[str], fonts: Fonts, *, y: float, emphasised: set[int]
 ) -> tuple[list[float], float]:
-    """Write words side by side, as large as the width allows; returns their centres and the size of
-    the letters.
+    """Write words side by side, as large as the width allows. Returns their centres and the font
+    size.
     """
-    if not texts:  # an empty translation is shown as what it is
+    if not texts:  # the translation is empty
         return [], LARGEST
     boxed = {"facecolor": MARK, "edgecolor": LINK, "boxstyle": "round,pad=0.22", "linewidth": 0.8}
     written = [
@@ -319,7 +328,9 @@ def _write_line(
 
 
 def _draw_arc(axes: "Axes", start: float, end: float, *, y: float, weight: float) -> None:
-    """Half an ellipse from the pronoun to a word; farther words need higher arcs, within the band."""
+    """Half an ellipse from the pronoun to a word; arcs to distant words are higher, within the
+    band.
+    """
     from matplotlib.patches import Arc
 
     height = min(20 + 0.22 * abs(end - start), 66.0)

@@ -1,10 +1,11 @@
-"""Occurrences of one word as points, coloured by sense, a panel for each model: one heap, or one
-cloud for each sense.
+"""The occurrences of an ambiguous word as points, coloured by sense, with a panel for each model. A
+model that tells the senses apart shows one cloud for each sense.
 
-Laid out by PCA or t-SNE (word_map.py), for which vectors are brought to length 1. A static vector
-is the same in every sentence: all its points fall together, drawn as one ring of all colours, and
-the panel says how many they are. Tested against: the panels and points that must be there; a static
-panel has one place.
+Coordinates come from PCA or t-SNE (data/projection.py) of the vectors, scaled to length 1. A static
+vector is the same in every sentence: all its points coincide and are drawn as rings in the colours
+of all senses, and the panel says so.
+
+Tested against: the panels and points that must be there; a static panel has one position.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 600
 COLOURS = ("#1f5fa8", "#c9501c", "#2d8a4e", "#8a4fa3", "#7a6a1f", "#b3266b", "#3b8f9c", "#5b6470")
-"""Told apart in print and by most colour-blind readers; each sense also has a mark of its own."""
+"""Distinct in print and for most colour-blind readers; each sense also has its own marker."""
 MARKS = ("o", "^", "s", "D", "v", "P", "X", "*")
 
 
@@ -43,10 +44,10 @@ def draw_sense_map(
     *,
     method: Literal["pca", "tsne"] = "tsne",
 ) -> tuple[str, ...]:
-    """A picture; `panels` holds each model's vectors, one row for each of the occurrences, whose
-    senses are given.
+    """Draw the picture. `panels` holds the vectors of each model, one row for each occurrence, and
+    `senses` the sense of each occurrence.
 
-    Returns what the labels 1, 2, … stand for where no font could draw the senses, else nothing.
+    Returns the senses that the labels 1, 2, … stand for if no font could draw them, else nothing.
     """
     fonts = find_fonts()
     from matplotlib.collections import PathCollection
@@ -56,7 +57,7 @@ def draw_sense_map(
             f"{word!r} occurs {len(senses)} time(s) in the test part; a picture needs at least 2",
             f"{word!r} 在测试部分出现 {len(senses)} 次；画图至少需要 2 次",
         )
-    # Evenly over the occurrences, so that every sense keeps its share.
+    # Evenly spaced over the occurrences, so that every sense keeps its share.
     shown = np.unique(np.linspace(0, len(senses) - 1, min(MAX_POINTS, len(senses))).astype(int))
     kept = [senses[number] for number in shown]
     names = sorted(set(kept), key=lambda name: -kept.count(name))
@@ -79,9 +80,7 @@ def draw_sense_map(
         if number == 1:
             legend = axes.legend(fontsize=8, frameon=False)
             for handle in legend.findobj(PathCollection):
-                handle.set_sizes(
-                    [30]
-                )  # rings of a heap differ in size, their signs in the list need not
+                handle.set_sizes([30])  # coinciding rings differ in size, the legend does not
             texts += legend.get_texts()
     if note := explain_missing([labels], instead="The command prints what they stand for."):
         texts.append(figure.supxlabel(note, fontsize=8))
@@ -91,7 +90,7 @@ def draw_sense_map(
 
 
 def place_points(vectors: np.ndarray, *, method: Literal["pca", "tsne"]) -> np.ndarray:
-    """Two coordinates a row; equal vectors share a place."""
+    """Two coordinates a row; equal vectors have the same coordinates."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(lengths == 0, 1, lengths)
     if np.allclose(unit, unit[0], atol=1e-6):
@@ -106,7 +105,7 @@ def _draw_points(
     names: Sequence[str],
     texts: Sequence[str],
 ) -> bool:
-    """Whether all points fall together."""
+    """Draw the points of one panel; returns whether all of them coincide."""
     together = bool(np.ptp(places, axis=0).max() == 0)
     of = np.array(senses)
     for number, (name, text) in enumerate(zip(names, texts, strict=True)):

@@ -43,9 +43,9 @@ def draw_word_map(
     method: Literal["pca", "tsne"] = "tsne",
     marked: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """A picture with a point and a label for each word; `marked` ones in red.
+    """Draw a point and a label for each word; `marked` words are red.
 
-    Returns what the labels 1, 2, … stand for where no font could draw the words, else nothing.
+    Returns the words that the labels 1, 2, … stand for if no font could draw them, else nothing.
     """
     if not 2 <= len(words) <= MAX_WORDS:
         raise UsageError(
@@ -61,7 +61,7 @@ def draw_word_map(
     colours = [ACCENT if word in red else MUTED for word in words]
     axes.scatter(places[:, 0], places[:, 1], s=10, c=colours, linewidths=0)
     axes.margins(0.08)
-    figure.draw_without_rendering()  # fixes the scale, by which labels are placed
+    figure.draw_without_rendering()  # fixes the scale that labels are placed by
     texts = _place_labels(
         axes, places, labels.texts, [ACCENT if word in red else INK for word in words]
     )
@@ -83,8 +83,8 @@ def draw_word_map(
 def _place_labels(
     axes: "Axes", places: np.ndarray, texts: Sequence[str], colours: Sequence[str]
 ) -> list["Text"]:
-    """Labels beside their points, where they cover no earlier label; the first of eight places that
-    is free, else none.
+    """Put each label beside its point, at the first of eight positions where it covers no earlier
+    label; without such a position it is left out.
     """
     size = float(np.clip(10 - len(texts) / 60, 6, 9))
     to_dots = axes.transData.transform(places)
