@@ -6,7 +6,8 @@
                cross: from target to source
     takes      which kinds of position encoding it supports
     limits     the longest and shortest rows it can read
-    cost       multiplications and additions as a formula
+    cost       multiplications and additions as a formula, which is also computed
+    memory     numbers that the backward pass keeps, as a formula
     example    small settings for laws, pictures and the page
 
 The settings type of a kernel (`Window`, `Linear`, …) is an `AttentionKind` with these declarations
@@ -22,6 +23,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from torch import Tensor
 
+from headwise.attention.cost_formula import compute_formula
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Need, Relation
 from headwise.errors import UsageError
 from headwise.settings.kind import Kind, Words, by_language
@@ -83,7 +85,10 @@ class AttentionKind(Kind):
 
     masks: ClassVar[frozenset[MaskPart]] = EVERY_MASK
     cost: ClassVar[str]
-    """Operations of n queries and n keys in h heads of width d, without projections."""
+    """Operations of a row of n tokens in h heads of width d, without projections: a formula
+    (cost_formula.py) of a row that is longer than blocks and windows."""
+    memory: ClassVar[str | None] = None
+    """Numbers that the backward pass keeps for such a row, as a formula; None: not known."""
     is_reference: ClassVar[bool] = False
     """Whether other kernels are compared with it; it then runs as written and is never compiled."""
     has_own_weights: ClassVar[bool] = True
@@ -130,6 +135,24 @@ class AttentionKind(Kind):
             f"{self.kind} 注意力没有可选的大小；请不要给出",
         )
 
+    @property
+    def cost_terms(self) -> dict[str, int | float]:
+        """What the names in `cost` and `memory` stand for, besides n, h and d: the numbers among
+        the settings."""
+        return {name: value for name, value in self if isinstance(value, int | float)}
+
+    def count_operations(self, length: int, *, num_heads: int, head_dim: int) -> int | float:
+        """Operations of a row, from the formula."""
+        sizes = {"n": length, "h": num_heads, "d": head_dim}
+        return compute_formula(self.cost, self.cost_terms | sizes)
+
+    def count_kept_bytes(self, length: int, *, num_heads: int, head_dim: int) -> int | float | None:
+        """Bytes in float32 that the backward pass keeps for a row; None: not known."""
+        if self.memory is None:
+            return None
+        sizes = {"n": length, "h": num_heads, "d": head_dim}
+        return 4 * compute_formula(self.memory, self.cost_terms | sizes)
+
     def refuse_role(self, role: Role) -> Words | None:
         """Why these settings cannot be used in a role; None: they can."""
         return None
@@ -168,6 +191,7 @@ class AttentionKind(Kind):
         return {
             **super().declare(),
             "cost": cls.cost,
+            "memory": cls.memory,
             "roles": list(cls.roles()),
             "masks": sorted(cls.masks),
             "size": None

@@ -68,6 +68,8 @@ class Point:
     distance: float | None = None
     skipped: str | None = None
     remark: str | None = None
+    operations: float | None = None
+    """Of a forward pass, by the kernel's own formula (`AttentionKind.cost`)."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -128,6 +130,12 @@ def measure_point(name: str, settings: AttentionKind, length: int, conditions: C
         if memory is None
         else max(0.0, memory),  # a process may release more memory than it took
         distance=distance_from_exact(forward(), (q, k, v), kernel, is_causal=conditions.causal),
+        operations=float(
+            conditions.batch
+            * settings.count_operations(
+                length, num_heads=conditions.heads, head_dim=conditions.head_dim
+            )
+        ),
     )
 
 

@@ -97,6 +97,7 @@ TABLES = (
     ("forward_seconds", 1000.0, "forward, ms", "前向，毫秒"),
     ("both_seconds", 1000.0, "forward + backward, ms", "前向 + 反向，毫秒"),
     ("memory_mib", 1.0, "peak memory, MiB", "内存峰值，MiB"),
+    ("operations", 1e-9, "operations by the kernel's formula, 10⁹", "按内核公式的运算量，10⁹"),
     ("distance", 1.0, "distance from exact attention", "与精确注意力的距离"),
 )
 

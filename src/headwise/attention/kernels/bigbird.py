@@ -350,7 +350,14 @@ class BigBird(AttentionKind):
         "块关注相邻块、随机块，以及两端的全局块。",
     )
     paper: ClassVar[str] = "Zaheer et al. 2020, Big Bird: Transformers for Longer Sequences"
-    cost: ClassVar[str] = "4 · n · h · block · (window + global + random blocks) · d"
+    cost: ClassVar[str] = (
+        "4 · n · h · block · (num_window_blocks + 2 · num_global_blocks + 3 · "
+        "num_random_blocks + 5) · d"
+    )
+    memory: ClassVar[str] = (
+        "2 · n · h · (block + d) · (num_window_blocks + 2 · num_global_blocks + 3 · "
+        "num_random_blocks + 5)"
+    )
     masks: ClassVar[frozenset[MaskPart]] = EVERY_MASK - {"causal", "causal_offset"}
     one_sequence_only: ClassVar[bool] = True
     whole_segments: ClassVar[bool] = True

@@ -120,6 +120,7 @@ class Full(AttentionKind):
     )
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need"
     cost: ClassVar[str] = "4 · n² · h · d"
+    memory: ClassVar[str] = "n · h · (2 · n + 3 · d)"
     is_reference: ClassVar[bool] = True
 
     @property

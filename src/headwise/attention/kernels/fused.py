@@ -146,6 +146,7 @@ class Fused(AttentionKind):
     )
     paper: ClassVar[str] = "Dao et al. 2022, FlashAttention"
     cost: ClassVar[str] = "4 · n² · h · d"
+    memory: ClassVar[str] = "4 · n · h · d + n²"
     has_own_weights: ClassVar[bool] = False
 
     @property

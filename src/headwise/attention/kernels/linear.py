@@ -245,13 +245,18 @@ class Linear(AttentionKind):
         "用特征代替 softmax：不建表，秩不超过头的宽度。",
     )
     paper: ClassVar[str] = "Katharopoulos et al. 2020, Transformers are RNNs"
-    cost: ClassVar[str] = "4 · n · h · d²"
+    cost: ClassVar[str] = "4 · n · h · (chunk + 2 · d) · d"
+    memory: ClassVar[str] = "n · h · (2 · chunk + 12 · d)"
     masks: ClassVar[frozenset[MaskPart]] = ROW_MASKS
     num_extra_terms: ClassVar[int] = 64
 
     @property
     def takes(self) -> frozenset[Need]:
         return VIEW_NEEDS
+
+    @property
+    def cost_terms(self) -> dict[str, int | float]:
+        return super().cost_terms | {"chunk": CHUNK}
 
     def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
         return LinearAttention(dropout_rate)

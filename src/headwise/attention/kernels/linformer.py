@@ -231,7 +231,8 @@ class Linformer(AttentionKind):
         "把句子概括为少数学得的混合；权重可为负，秩即混合的个数。",
     )
     paper: ClassVar[str] = "Wang et al. 2020, Linformer: Self-Attention with Linear Complexity"
-    cost: ClassVar[str] = "8 · n · h · rank · d"
+    cost: ClassVar[str] = "n · h · (16 · rank · d + 4 · chunk · (rank + d))"
+    memory: ClassVar[str] = "n · h · (4 · chunk + 8 · rank + 2 · d)"
     masks: ClassVar[frozenset[MaskPart]] = frozenset(("padding", "segments"))
     knows_order: ClassVar[bool] = True
     sums_to_one: ClassVar[bool] = False
@@ -288,6 +289,10 @@ class Linformer(AttentionKind):
             "a mixture of all tokens contains later tokens",
             "全句的混合包含后面的词元",
         )
+
+    @property
+    def cost_terms(self) -> dict[str, int | float]:
+        return super().cost_terms | {"chunk": CHUNK}
 
     def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
         return LinformerAttention(

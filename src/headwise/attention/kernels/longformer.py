@@ -312,7 +312,8 @@ class Longformer(AttentionKind):
         "窗口，外加开头的全局词元：它们关注所有词元，也被所有词元关注。",
     )
     paper: ClassVar[str] = "Beltagy et al. 2020, Longformer: The Long-Document Transformer"
-    cost: ClassVar[str] = "4 · n · h · (width + block + 2 · num_global) · d"
+    cost: ClassVar[str] = "4 · n · h · (width + block + num_global · (block + 2)) · d"
+    memory: ClassVar[str] = "n · h · (2 · (width + block + num_global · (block + 2)) + 15 · d)"
     masks: ClassVar[frozenset[MaskPart]] = EVERY_MASK - {"causal", "causal_offset"}
     one_sequence_only: ClassVar[bool] = True
     whole_segments: ClassVar[bool] = True
@@ -350,6 +351,10 @@ class Longformer(AttentionKind):
                 LOOKS_AHEAD[1] + "（设 num_global=0 去掉它们即可用于该处）"
             )
         return None
+
+    @property
+    def cost_terms(self) -> dict[str, int | float]:
+        return super().cost_terms | {"block": fitting_block(self.width)}
 
     def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
         return LongformerAttention(self.width, self.num_global, self.dilation, dropout_rate)

@@ -127,7 +127,7 @@ def bounded_features(
     return (x @ rows.to(x.dtype).mT).softmax(-1)
 
 
-def squared_radius(num_features: int, head_dim: int) -> float:
+def squared_radius(num_features: int, head_dim: int) -> int | float:
     """Upper bound of |x|²: the best of nine sizes and five scales of random inputs, within a few
     hundredths (docs/experiments/attention-kernels.md). It grows with the number of features, so
     that the estimate converges to the softmax."""
@@ -236,7 +236,8 @@ class Performer(AttentionKind):
         "用随机特征估计 softmax：特征越多，越接近全注意力。",
     )
     paper: ClassVar[str] = "Choromanski et al. 2021, Rethinking Attention with Performers"
-    cost: ClassVar[str] = "8 · n · h · num_features · d"
+    cost: ClassVar[str] = "n · h · (12 · num_features · d + 2 · chunk · (num_features + d))"
+    memory: ClassVar[str] = "n · h · (2 · chunk + 12 · num_features + 3 · d)"
     masks: ClassVar[frozenset[MaskPart]] = ROW_MASKS
     num_extra_terms: ClassVar[int] = 64
 
@@ -254,6 +255,10 @@ class Performer(AttentionKind):
     @property
     def takes(self) -> frozenset[Need]:
         return VIEW_NEEDS
+
+    @property
+    def cost_terms(self) -> dict[str, int | float]:
+        return super().cost_terms | {"chunk": CHUNK}
 
     def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
         return PerformerAttention(

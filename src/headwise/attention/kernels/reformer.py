@@ -313,7 +313,8 @@ class Reformer(AttentionKind):
         "词元只关注落入同一哈希桶的词元：相似的词元聚在一起。",
     )
     paper: ClassVar[str] = "Kitaev et al. 2020, Reformer: The Efficient Transformer"
-    cost: ClassVar[str] = "4 · n · h · num_rounds · 2 · bucket_size · d, and sorting"
+    cost: ClassVar[str] = "n · h · num_rounds · (12 · bucket_size + num_buckets) · d"
+    memory: ClassVar[str] = "n · h · num_rounds · (6 · bucket_size + 11 · d)"
     masks: ClassVar[frozenset[MaskPart]] = ROW_MASKS - {"causal_offset"}
     compared_with: ClassVar[Words] = (
         "exact attention of shared queries and keys, which it approximates",

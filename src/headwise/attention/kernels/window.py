@@ -177,7 +177,8 @@ class Window(AttentionKind):
         "只关注邻近：代价随长度增长，而不是其平方。",
     )
     paper: ClassVar[str] = "Beltagy et al. 2020, Longformer: The Long-Document Transformer"
-    cost: ClassVar[str] = "4 · n · h · (left + right + block) · d"
+    cost: ClassVar[str] = "4 · n · h · min(n, left + right + block) · d"
+    memory: ClassVar[str] = "n · h · (2 · min(n, left + right + block) + 9 · d)"
     knows_order: ClassVar[bool] = True
 
     @model_validator(mode="after")
@@ -212,6 +213,10 @@ class Window(AttentionKind):
                 "那里看不到后面，词元只能看到自己；请设 attention.left=1 或更大",
             )
         return None
+
+    @property
+    def cost_terms(self) -> dict[str, int | float]:
+        return super().cost_terms | {"block": fitting_block(self.left + self.right)}
 
     def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
         return WindowAttention(self.left, self.right, dropout_rate)

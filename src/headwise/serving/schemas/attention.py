@@ -301,6 +301,7 @@ class SizeReply(Reply):
 
 class AttentionKindReply(KindReply):
     cost: str
+    memory: str | None
     roles: list[str]
     masks: list[str]
     size: SizeReply | None
