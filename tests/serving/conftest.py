@@ -1,4 +1,4 @@
-"""A server in this process with the bundle kept in the tree, and clients that need no network."""
+"""A server in this process with a bundle of the repository, and clients that need no network."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from headwise.serving.app import create_app
 from headwise.serving.http import connection, connection_limit
 from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel, load_models
-from tests.serving.running_server import Running
+from tests.serving.running_server import RunningServer
 
 BUNDLE = Path(__file__).resolve().parents[1] / "fixtures" / "format-1" / "bundle"
 
@@ -27,10 +27,12 @@ def client(models: dict[str, LoadedModel]) -> Iterator[TestClient]:
 
 
 @pytest.fixture
-def running(models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+def running(
+    models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RunningServer]:
     monkeypatch.setattr(connection, "HEAD_SECONDS", 0.4)
     monkeypatch.setattr(connection_limit, "MIN_WAIT_SECONDS", 0.0)
-    found = Running(models)
+    found = RunningServer(models)
     try:
         yield found
     finally:

@@ -1,5 +1,6 @@
-"""A coroutine in a thread of its own: a browser driven from the same process keeps its event loop
-in the main one."""
+"""Run a coroutine in a thread of its own: a browser driven by this process keeps its event loop in
+the main thread.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -12,6 +13,6 @@ def run_alone(scene: Coroutine[Any, Any, Any]) -> Any:
 
 
 def call_alone(function: Callable[[], Any]) -> Any:
-    """The same for a function that begins a loop itself."""
+    """The same for a function that starts an event loop itself."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(function).result()

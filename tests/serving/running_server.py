@@ -1,4 +1,4 @@
-"""A server in a thread, on a real socket: what tests of connections and of framing need."""
+"""A server in a thread on a real socket, for tests of connections and framing."""
 
 import asyncio
 import http.client
@@ -20,8 +20,8 @@ from headwise.serving.work.loaded_models import LoadedModel
 POST = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-class Running:
-    """The server in a thread, on a real socket, with an address that never stops sending."""
+class RunningServer:
+    """A server in a thread on a real socket, with a route that never stops sending."""
 
     def __init__(self, models: dict[str, LoadedModel]) -> None:
         settings = ServerSettings(port=0, deadline_seconds=0.5)

@@ -1,4 +1,4 @@
-"""A real server process on a free port, with every way out of this machine closed (S11)."""
+"""A real server process on a free port that cannot reach other machines (S11)."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""A translator whose every step takes a while, and counts."""
+"""A translator whose steps take some time and are counted."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The addresses, one by one."""
+"""The application: health, metrics, models, and its start."""
 
 import time
 

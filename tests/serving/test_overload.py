@@ -1,5 +1,6 @@
-"""S12: more than can be done, honestly and not: what is accepted is finished, who is refused is
-told when to come back."""
+"""More requests than can be computed (S12): accepted ones are finished, refused ones are told when
+to come back.
+"""
 
 import http.client
 import json
@@ -31,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 def press(
     server: ServerProcess, body: object, *, clients: int, seconds: float
 ) -> tuple[Counter[int], float]:
-    """Statuses by count, and answers a second; every refusal must say when to come back."""
+    """Counts of statuses, and replies per second; every refusal must have Retry-After."""
     statuses: Counter[int] = Counter()
     until = time.monotonic() + seconds
 

@@ -1,5 +1,6 @@
-"""A real process: load, hostile clients, clients that die, a signal; no way out of the machine is
-open to it."""
+"""A real process: load, hostile clients, clients that die, a signal; it cannot reach other
+machines.
+"""
 
 import json
 import os
@@ -166,8 +167,8 @@ def test_killed_clients_leave_nothing_running(server: ServerProcess) -> None:
     assert server.metric("headwise_queue_sentences") == 0
 
 
-def searcher_of(server: ServerProcess) -> int:
-    """The process that searches for this server."""
+def worker_process_of(server: ServerProcess) -> int:
+    """The worker process of this server."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text(
         encoding="ascii"
     )
@@ -179,10 +180,10 @@ def searcher_of(server: ServerProcess) -> int:
 
 
 @pytest.mark.prove
-def test_a_stopped_searching_process_is_replaced_and_readyz_tells_it(server: ServerProcess) -> None:
+def test_a_stopped_worker_process_is_replaced_and_readyz_tells_it(server: ServerProcess) -> None:
     """S12: SIGSTOP under 32 requests; `/readyz` says so, the next process answers all of them
     before their deadline."""
-    stopped = searcher_of(server)
+    stopped = worker_process_of(server)
     os.kill(stopped, signal.SIGSTOP)
     body = {"text": SENTENCES[:4], "decoding": GREEDY}
     answered: list[int] = []
@@ -204,7 +205,7 @@ def test_a_stopped_searching_process_is_replaced_and_readyz_tells_it(server: Ser
     for thread in threads:
         thread.join()
     assert answered == [200] * 32
-    assert searcher_of(server) != stopped
+    assert worker_process_of(server) != stopped
     assert is_healthy(server)
 
 

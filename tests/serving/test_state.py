@@ -1,4 +1,4 @@
-"""Full, late, left, stopping: every way of not being answered."""
+"""Every reason for not being answered: queue full, deadline exceeded, disconnected, stopping."""
 
 import asyncio
 import json
@@ -62,7 +62,7 @@ def test_too_late_is_told_and_the_work_stops() -> None:
 async def _call(
     app: FastAPI, body: dict[str, Any], *, leaves: Callable[[], bool]
 ) -> list[dict[str, Any]]:
-    """A client that leaves: what it was sent until then."""
+    """A client that disconnects: what it was sent until then."""
     sent: list[dict[str, Any]] = []
     messages = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
 
@@ -112,7 +112,7 @@ def test_when_the_client_leaves_the_work_stops(streamed: bool) -> None:
             after = stepper.num_steps
             await asyncio.sleep(0.1)
             assert stepper.num_steps - after <= 2
-            # And the next client is served.
+            # The next client is served.
             sent = await _call(
                 app, {"text": "I am.", "decoding": {"kind": "greedy"}}, leaves=lambda: False
             )

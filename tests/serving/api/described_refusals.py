@@ -1,10 +1,11 @@
-"""For schemathesis: what a description cannot say, told apart from what it says.
+"""A check for schemathesis: refusals that a description cannot express, told apart from invalid
+requests.
 
-A request that fits the description may still ask for what cannot be done (three best of a greedy
-search, a layer that the model does not have). Such a refusal has a code of its own, or
-LibreTranslate's sentence. `bad_request`, `not_json` and `not_a_form` say that the request does not
-fit the description: no request that fits may get them. Named by SCHEMATHESIS_HOOKS, so that
-`st run --checks all` uses it as well.
+A valid request may still ask for something impossible (the three best of a greedy search, a layer
+that the model does not have). Such a refusal has a code of its own, or LibreTranslate's message.
+The codes `bad_request`, `not_json` and `not_a_form` say that a request does not match the
+description: no valid request may get them. SCHEMATHESIS_HOOKS names this module, so that `st run
+--checks all` uses it as well.
 """
 
 import json

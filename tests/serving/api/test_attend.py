@@ -1,5 +1,6 @@
-"""Numbers, positions and patterns over HTTP are the library's own; what is too large is refused
-with a sentence."""
+"""Attention, positions and patterns over HTTP give the library's numbers; what is too large is
+refused with a message.
+"""
 
 import json
 import math

@@ -1,4 +1,6 @@
-"""From wishes to settings: the recipe's own where nothing was asked, bounded always."""
+"""From decoding options to settings: the recipe's own where nothing is given, always within the
+limits.
+"""
 
 import pytest
 

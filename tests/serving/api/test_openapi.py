@@ -1,5 +1,4 @@
-"""S4: requests made up from the server's own description, by a stranger to it; no server error,
-replies as described."""
+"""Requests generated from the server's description (S4): no server error, replies as described."""
 
 from collections.abc import Collection
 from typing import Any
@@ -37,7 +36,7 @@ def description() -> Any:
 def examine(
     description: Any, *, max_examples: int, addresses: Collection[str] = ADDRESSES
 ) -> list[str]:
-    """Every address here, so many made-up requests each; the names of those that were tried."""
+    """Send so many generated requests to each route; returns the routes that were tried."""
     assert (
         described_refusals.what_fits_is_not_called_unfit.__name__
         in schemathesis.checks.CHECKS.get_all_names()
@@ -49,8 +48,8 @@ def examine(
             continue
 
         def check(case: Any) -> None:
-            # What fits may still be a wish that cannot be granted: `described_refusals` checks that
-            # in the tool's place.
+            # A valid request may still be impossible: `described_refusals` checks that in the
+            # tool's place.
             reply = case.call()
             if reply.status_code != 413:  # a refusal too, but not one the tool counts as such
                 case.validate_response(

@@ -1,10 +1,8 @@
-"""schemathesis with all its checks against a running server that holds every kind of model: no
-failure.
+"""All checks of schemathesis against a running server with every kind of model: no failure.
 
-`unsupported_method` and `allow_header_conformance` only see anything in the tool's own phases, so
-the tool is run as a program here. Its check of accepted requests counts statuses, and 422 also says
-"well-formed, but not possible here"; `described_refusals` reads the code of the refusal in its
-place.
+`unsupported_method` and `allow_header_conformance` only work in the tool's own phases, so the tool
+is run as a program. Its check of accepted requests looks at statuses, and 422 also means "valid,
+but not possible here"; `described_refusals` looks at the code of the refusal instead.
 """
 
 import os
@@ -69,7 +67,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def run_all_checks(address: str, directory: Path, *options: str) -> tuple[int, str]:
-    """How many requests were made; and what the tool said."""
+    """The number of requests, and the output of the tool."""
     (directory / "schemathesis.toml").write_text(SETTINGS, encoding="utf-8")
     command = [
         sys.executable,

@@ -1,5 +1,6 @@
-"""S4 for what the page asks: made-up requests to traces, numbers, positions, patterns, language
-models, vectors and runs."""
+"""The same as test_openapi.py for the routes of the page (S4): traces, attention, positions,
+patterns, language models, vectors and runs.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`/v1/trace` for a language model: numbers of the library, refusals that say what to leave out."""
+"""`/v1/trace` for a language model: the library's numbers, and refusals that say what to change."""
 
 import base64
 from collections.abc import Iterator

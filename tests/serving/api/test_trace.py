@@ -1,5 +1,6 @@
-"""`/v1/trace`, `/v1/occlude` and the page: numbers of the library, limits, and nothing that leaves
-the folder."""
+"""`/v1/trace`, `/v1/occlude` and the page: the library's numbers, limits, and no file outside the
+folder.
+"""
 
 import base64
 

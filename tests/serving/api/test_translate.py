@@ -1,4 +1,6 @@
-"""Same sentence, same answer; every search; every way to be answered."""
+"""`/v1/translate`: the same sentence gets the same translation in every batch; every search;
+streams.
+"""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Keys are random, hashed, asked for; rates are kept."""
+"""API keys are random, hashed and required; rate limits hold."""
 
 import stat
 from pathlib import Path
@@ -147,8 +147,8 @@ def test_keys_and_rates_are_looked_at_before_the_body(
     assert ask_without_a_body(app, "/v1/translate") == 401
     assert ask_without_a_body(app, "/v1/translate", (b"x-api-key", b"hw_wrong")) == 403
     assert ask_without_a_body(app, "/translate", (b"authorization", b"Bearer hw_wrong")) == 403
-    # Whoever is refused is slowed down, too, at LibreTranslate's address as well, where a key may
-    # stand in the body.
+    # Refused requests are limited too, also on LibreTranslate's routes, where the body may hold a
+    # key.
     assert ask_without_a_body(app, "/v1/translate") == 429
     assert ask_without_a_body(app, "/translate") == 429
     # From the same address, a key that is known has an allowance of its own.

@@ -1,5 +1,6 @@
-"""Connections that ask nothing, drip, or do not read: they end, and meanwhile others are
-answered."""
+"""Connections that send nothing, send slowly or do not read are closed, and other clients are
+answered meanwhile.
+"""
 
 import asyncio
 import socket
@@ -15,7 +16,7 @@ from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.uvicorn_server import configure, open_socket
 from headwise.serving.work.loaded_models import LoadedModel
 from tests.serving.event_loops import run_alone
-from tests.serving.running_server import POST, Running, read_all
+from tests.serving.running_server import POST, RunningServer, read_all
 
 
 def seconds_until_closed(connection: socket.socket, *, dripping: bytes = b"") -> float:
@@ -49,26 +50,28 @@ def seconds_until_closed(connection: socket.socket, *, dripping: bytes = b"") ->
         "a body that drips after the reply",
     ],
 )
-def test_whoever_does_not_ask_is_closed(running: Running, sent: bytes, dripping: bytes) -> None:
+def test_whoever_does_not_ask_is_closed(
+    running: RunningServer, sent: bytes, dripping: bytes
+) -> None:
     at_least = 0.0 if b"9999" in sent else 0.2  # after a reply there is nothing to wait for
     with running.connect(sent=sent) as connection:
         assert at_least < seconds_until_closed(connection, dripping=dripping) < 5
 
 
 def test_many_idle_connections_do_not_shut_others_out(
-    running: Running, monkeypatch: pytest.MonkeyPatch
+    running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "HEAD_SECONDS", 60.0)
     idle = [running.connect() for _ in range(23)]
     assert all(running.is_answering() for _ in range(5))
-    assert seconds_until_closed(idle[0]) < 5  # the longest idle made room
+    assert seconds_until_closed(idle[0]) < 5  # the longest idle one was dropped
     assert len(running.server.server_state.connections) <= 8
     for connection in idle:
         connection.close()
 
 
 def test_another_machine_has_a_bound_of_its_own(
-    running: Running, monkeypatch: pytest.MonkeyPatch
+    running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "HEAD_SECONDS", 60.0)
     monkeypatch.setattr(connection_limit, "MAX_PER_CLIENT", 2)
@@ -80,7 +83,7 @@ def test_another_machine_has_a_bound_of_its_own(
     assert running.is_answering()
 
 
-def test_a_client_that_does_not_read_gives_its_place_back(running: Running) -> None:
+def test_a_client_that_does_not_read_gives_its_place_back(running: RunningServer) -> None:
     start = time.monotonic()  # not when this thread has noticed it, which on a busy machine is late
     with running.connect(sent=b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n"):
         until = start + 10
@@ -95,7 +98,7 @@ def test_a_client_that_does_not_read_gives_its_place_back(running: Running) -> N
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_a_large_head_is_told_so(running: Running, is_whole: bool) -> None:
+def test_a_large_head_is_told_so(running: RunningServer, is_whole: bool) -> None:
     sent = (
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: "
         + b"y" * 20_000
@@ -105,7 +108,7 @@ def test_a_large_head_is_told_so(running: Running, is_whole: bool) -> None:
         assert connection.recv(4096).startswith(b"HTTP/1.1 431 ")
 
 
-def test_half_sent_bodies_do_not_shut_others_out(running: Running) -> None:
+def test_half_sent_bodies_do_not_shut_others_out(running: RunningServer) -> None:
     """They have sent whole heads, so that they look like requests at work."""
     slow = [running.connect(sent=POST + b"Content-Length: 100\r\n\r\n{") for _ in range(23)]
     assert all(running.is_answering() for _ in range(5))
@@ -113,7 +116,9 @@ def test_half_sent_bodies_do_not_shut_others_out(running: Running) -> None:
         connection.close()
 
 
-def test_when_all_are_being_answered_the_newcomer_is_told_when_to_return(running: Running) -> None:
+def test_when_all_are_being_answered_the_newcomer_is_told_when_to_return(
+    running: RunningServer,
+) -> None:
     asked = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"
     running.holds_back.set()
     others = [running.connect(sent=asked) for _ in range(7)]
@@ -130,7 +135,7 @@ def test_when_all_are_being_answered_the_newcomer_is_told_when_to_return(running
         one.close()
 
 
-def test_a_refused_client_that_is_still_sending_can_read_why(running: Running) -> None:
+def test_a_refused_client_that_is_still_sending_can_read_why(running: RunningServer) -> None:
     with running.connect(sent=POST + b"Content-Length: 5000000\r\n\r\n") as connection:
         with suppress(OSError):
             for _ in range(5):
@@ -139,8 +144,7 @@ def test_a_refused_client_that_is_still_sending_can_read_why(running: Running) -
 
 
 def test_the_event_loop_is_not_whatever_is_installed(models: dict[str, LoadedModel]) -> None:
-    """uvloop does not hand open files to a process it starts, and searching processes are given
-    some."""
+    """uvloop does not pass open files to a process it starts, and worker processes need some."""
     assert configure(create_app(models, ServerSettings())).loop == "asyncio"
 
 

@@ -1,4 +1,4 @@
-"""Who makes room, and who is told that there is none."""
+"""Which connection is dropped, and which is told that there is no room."""
 
 import pytest
 
@@ -56,9 +56,9 @@ def test_who_is_answered_or_has_just_come_stays_and_the_newcomer_is_told() -> No
         assert limit.has_room()
         assert not limit.add(one)
     assert not any(one.is_cut for one in surplus)
-    assert not limit.has_room()  # the next one waits in line
+    assert not limit.has_room()  # the next one waits in the backlog
     clock.now += 1
-    assert limit.has_room()  # one that has sent nothing for so long makes room
+    assert limit.has_room()  # one that has sent nothing for long is dropped
     assert [one.is_cut for one in surplus] == [True] + [False] * (MAX_SURPLUS - 1)
     assert not first.is_cut
     assert not second.is_cut

@@ -1,5 +1,6 @@
-"""Framing as RFC 9112 says: what can be read in two ways is refused and closed, what is whole is
-answered."""
+"""Framing as RFC 9112 defines it: ambiguous requests are refused and the connection closed,
+complete requests are answered.
+"""
 
 import socket
 from contextlib import suppress
@@ -7,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from headwise.serving.http.connection import MAX_PIPELINED
-from tests.serving.running_server import POST, Running, read_all
+from tests.serving.running_server import POST, RunningServer, read_all
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ from tests.serving.running_server import POST, Running, read_all
     ],
 )
 def test_framing_that_can_be_read_in_two_ways_is_refused_and_closed(
-    running: Running, sent: bytes
+    running: RunningServer, sent: bytes
 ) -> None:
     """RFC 9112: 3.2, 5.1, 5.2, 6.1, 6.2. What follows on the connection is never taken for a
     request."""
@@ -53,7 +54,7 @@ def test_framing_that_can_be_read_in_two_ways_is_refused_and_closed(
     assert b'"code"' in found
 
 
-def test_many_tiny_chunks_end_the_request(running: Running) -> None:
+def test_many_tiny_chunks_end_the_request(running: RunningServer) -> None:
     """40,000 chunks of a byte came in one read and stopped the event loop for two seconds."""
     with running.connect(sent=POST + b"Transfer-Encoding: chunked\r\n\r\n") as connection:
         with suppress(OSError):
@@ -64,7 +65,7 @@ def test_many_tiny_chunks_end_the_request(running: Running) -> None:
     assert running.is_answering()
 
 
-def test_honest_chunks_and_trailers_are_read(running: Running) -> None:
+def test_honest_chunks_and_trailers_are_read(running: RunningServer) -> None:
     chunks = b"".join(
         b"%x\r\n%s\r\n" % (len(one), one) for one in (b'{"text": "a",', b' "model": "x"', b"}")
     )
@@ -80,7 +81,7 @@ def test_honest_chunks_and_trailers_are_read(running: Running) -> None:
     assert b"no_model" in found
 
 
-def test_both_headers_for_the_length_are_named(running: Running) -> None:
+def test_both_headers_for_the_length_are_named(running: RunningServer) -> None:
     sent = POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     with running.connect(sent=sent) as connection:
         assert b"both Content-Length and Transfer-Encoding" in read_all(connection)
@@ -91,7 +92,9 @@ def test_both_headers_for_the_length_are_named(running: Running) -> None:
 
 
 @pytest.mark.parametrize("version", [b"1.1", b"1.0"])
-def test_a_client_that_has_ended_its_side_gets_its_reply(running: Running, version: bytes) -> None:
+def test_a_client_that_has_ended_its_side_gets_its_reply(
+    running: RunningServer, version: bytes
+) -> None:
     with running.connect(
         sent=b"GET /slow HTTP/%s\r\nHost: localhost\r\n\r\n" % version
     ) as connection:
@@ -102,7 +105,7 @@ def test_a_client_that_has_ended_its_side_gets_its_reply(running: Running, versi
     assert found.endswith(b'"done"')
 
 
-def test_a_client_that_is_gone_altogether_is_noticed(running: Running) -> None:
+def test_a_client_that_is_gone_altogether_is_noticed(running: RunningServer) -> None:
     with running.connect(sent=b"GET /watched HTTP/1.1\r\nHost: localhost\r\n\r\n"):
         assert running.is_watched.wait(10)
     assert running.has_left.wait(10)
@@ -113,10 +116,11 @@ HEALTH = GET.replace(b"/slow", b"/healthz")
 
 
 def test_more_requests_at_once_than_are_held_are_answered_as_far_as_they_are(
-    running: Running,
+    running: RunningServer,
 ) -> None:
-    """One at work and so many behind it, in order; the last reply says that the connection ends,
-    and the end is a clean one."""
+    """One is being answered and 16 wait; they are answered in order, the last reply says that the
+    connection closes, and it closes cleanly.
+    """
     with running.connect(sent=HEALTH + GET + HEALTH * 400) as connection:
         connection.sendall(HEALTH * 2_000)  # still on its way when the connection ends
         found = read_all(connection)
@@ -137,14 +141,18 @@ def test_more_requests_at_once_than_are_held_are_answered_as_far_as_they_are(
     [b"GET /healthz HTTP/1.1\r\n\r\n", b"nonsense\r\n\r\n", b"x" * 20_000],
     ids=["no host", "no HTTP", "a large head"],
 )
-def test_requests_before_one_that_cannot_be_read_are_answered(running: Running, bad: bytes) -> None:
+def test_requests_before_one_that_cannot_be_read_are_answered(
+    running: RunningServer, bad: bytes
+) -> None:
     with running.connect(sent=GET + HEALTH + bad) as connection:
         replies = read_all(connection).split(b"HTTP/1.1 ")[1:]
     assert [one[:4] for one in replies] == [b"200 ", b"200 "]
     assert b"connection: close" in replies[1]
 
 
-def test_a_request_whose_body_is_on_its_way_while_another_is_answered(running: Running) -> None:
+def test_a_request_whose_body_is_on_its_way_while_another_is_answered(
+    running: RunningServer,
+) -> None:
     body = b'{"text": "a", "model": "x"}'
     with running.connect(
         sent=GET + POST + b"Connection: close\r\nContent-Length: 27\r\n\r\n" + body[:9]
@@ -156,7 +164,7 @@ def test_a_request_whose_body_is_on_its_way_while_another_is_answered(running: R
 
 @pytest.mark.parametrize("bad", [b"zz\r\n", b"1\r\na\r\n" * 5_000], ids=["no chunk", "many chunks"])
 def test_a_bad_body_after_whole_requests_is_refused_after_their_replies(
-    running: Running, bad: bytes
+    running: RunningServer, bad: bytes
 ) -> None:
     sent = GET + HEALTH + POST + b"Transfer-Encoding: chunked\r\n\r\n" + bad
     with running.connect(sent=sent) as connection:

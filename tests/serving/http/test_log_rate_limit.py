@@ -1,4 +1,4 @@
-"""Ten lines of a kind a minute; the eleventh is counted and told later."""
+"""Ten equal lines a minute; more are counted and reported later."""
 
 import logging
 

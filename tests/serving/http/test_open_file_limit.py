@@ -1,5 +1,4 @@
-"""As many connections as the system has files for, and a server that stays quiet when there are
-few."""
+"""As many connections as the system has files for, and a server that works with few."""
 
 import json
 import socket

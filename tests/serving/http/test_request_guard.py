@@ -1,4 +1,4 @@
-"""Before the address: names, sizes, types, slowness; and what every reply carries."""
+"""Checks before the route: host, sizes, content types, slow bodies; and headers of all replies."""
 
 import asyncio
 from typing import Any
@@ -44,7 +44,7 @@ def test_names_can_be_added(models: dict[str, LoadedModel]) -> None:
         assert client.get("/healthz", headers={"Host": "other.example"}).status_code == 200
     with TestClient(
         create_app(models, ServerSettings(host="0.0.0.0"))
-    ) as client:  # keys guard that door
+    ) as client:  # such a server requires keys
         assert client.get("/healthz", headers={"Host": "any.example"}).status_code == 200
 
 

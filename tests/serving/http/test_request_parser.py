@@ -1,9 +1,8 @@
-"""Offers of another protocol are ignored: the request is read as HTTP/1.1 frames it, and what
-follows it is a request."""
+"""Upgrade requests are ignored: the request is framed as HTTP/1.1, and so is what follows."""
 
 import pytest
 
-from tests.serving.running_server import POST, Running, read_all
+from tests.serving.running_server import POST, RunningServer, read_all
 
 OFFERS = [
     b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\n",
@@ -26,10 +25,11 @@ def _statuses(found: bytes) -> list[int]:
 )
 @pytest.mark.parametrize("size", [1, 7, 100_000])
 def test_a_body_behind_an_offer_is_read_as_framed(
-    running: Running, offer: bytes, framed: bytes, size: int
+    running: RunningServer, offer: bytes, framed: bytes, size: int
 ) -> None:
-    """The parser took the body for another protocol: what was in the same packet was dropped, what
-    came later was read as a request."""
+    """httptools takes the body for another protocol: the rest of the packet was dropped, and later
+    bytes were read as a request.
+    """
     sent = POST + offer + framed + LAST
     with running.connect() as connection:
         for start in range(0, len(sent), size):
@@ -39,7 +39,7 @@ def test_a_body_behind_an_offer_is_read_as_framed(
     assert b"no_model" in found
 
 
-def test_a_body_that_looks_like_a_request_is_a_body(running: Running) -> None:
+def test_a_body_that_looks_like_a_request_is_a_body(running: RunningServer) -> None:
     hidden = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with running.connect(
         sent=POST + OFFERS[0] + b"Content-Length: %d\r\n\r\n" % len(hidden)
@@ -52,14 +52,14 @@ def test_a_body_that_looks_like_a_request_is_a_body(running: Running) -> None:
 
 @pytest.mark.parametrize("offer", OFFERS, ids=["HTTP/2", "WebSocket"])
 def test_a_request_behind_an_offer_without_a_body_is_answered(
-    running: Running, offer: bytes
+    running: RunningServer, offer: bytes
 ) -> None:
     asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + offer + b"\r\n"
     with running.connect(sent=asked + asked + LAST) as connection:
         assert _statuses(read_all(connection)) == [200, 200, 200]
 
 
-def test_many_offers_at_once_are_as_bounded_as_other_requests(running: Running) -> None:
+def test_many_offers_at_once_are_as_bounded_as_other_requests(running: RunningServer) -> None:
     asked = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n" + OFFERS[0] + b"\r\n"
     with running.connect(sent=asked * 40) as connection:
         found = read_all(connection)
@@ -67,7 +67,7 @@ def test_many_offers_at_once_are_as_bounded_as_other_requests(running: Running) 
     assert running.is_answering()
 
 
-def test_a_tunnel_is_refused_and_closed(running: Running) -> None:
+def test_a_tunnel_is_refused_and_closed(running: RunningServer) -> None:
     with running.connect(
         sent=b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n" + LAST
     ) as connection:

@@ -1,4 +1,4 @@
-"""Every address with every method: what is declared is taken, and nothing else."""
+"""Every route with every method: declared methods are accepted, others are refused."""
 
 from typing import Any
 

@@ -1,5 +1,6 @@
-"""S3: each limit at its value, one above, far above, negative, of another type; always a documented
-4xx, soon, in two languages."""
+"""Each limit at its value, one above, far above, negative, of another type (S3): always a
+documented 4xx, soon, in two languages.
+"""
 
 import time
 from typing import Any

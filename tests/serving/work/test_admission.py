@@ -1,4 +1,4 @@
-"""Work is accepted if it can be finished in time; who is refused is told when to come back."""
+"""Work is admitted if it can be finished in time; a refused request is told when to come back."""
 
 import threading
 import time

@@ -1,5 +1,6 @@
-"""Files that were replaced can still be read by who had them open; a bundle replaced while it was
-being read is told."""
+"""Replaced files can still be read through open descriptors; a bundle replaced while it is read is
+an error.
+"""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Word from other threads: all of it, in order, a few a turn."""
+"""Completions reported by other threads: all of them, in order, a few a turn."""
 
 import asyncio
 import threading

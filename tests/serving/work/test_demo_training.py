@@ -1,5 +1,4 @@
-"""A model trained because the page asked: begun, watched, loaded; and what is said when it
-fails."""
+"""Training the demo model from the page: started, watched, loaded; and messages of failures."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Names of models, and a server without a fitting one."""
+"""Names of models, and a server without a suitable one."""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
-"""Short work goes first, also in the midst of long work; and everybody pays for the time that was
-spent on them."""
+"""Short work runs first, even in the middle of long work; and each request is charged for its own
+time.
+"""
 
 import threading
 import time
@@ -16,8 +17,7 @@ __all__ = ["worker"]
 
 
 class Stepping:
-    """A search of many steps: it tells at each one whether it goes on, and who was computed in what
-    order."""
+    """A search of many steps that records the order of computation."""
 
     def __init__(self) -> None:
         self.done: list[Any] = []
@@ -61,7 +61,7 @@ def test_short_work_is_done_in_the_midst_of_long_work(worker: Worker) -> None:
     with pytest.raises(ZeroDivisionError):
         bad.future.result(10)
     assert run.done == ["first", "second", "long", "like it"]
-    # Each pays for its own time.
+    # Each is charged for its own time.
     assert learnt["long"] >= 0.2
     assert max(learnt["first"], learnt["second"]) < 0.2
 

@@ -1,4 +1,4 @@
-"""Frames come out as they went in, wherever the pipe cut them."""
+"""Frames are read as they were written, wherever the pipe cuts them."""
 
 import pytest
 

@@ -1,5 +1,6 @@
-"""A process that hangs, does not begin, is idle or computes: who is killed, who is left alone, and
-what clients are told."""
+"""A process that hangs, does not start, is idle or computes: when it is killed, and what clients
+are told.
+"""
 
 import asyncio
 import os
@@ -26,8 +27,9 @@ from tests.serving.work.test_process_worker import (
 def test_a_process_that_hangs_is_killed_and_replaced(
     models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped, it neither answers nor computes: what it had is answered by the next one, and what
-    came meanwhile is not piled up."""
+    """A stopped process neither answers nor computes: the next one answers its jobs, and jobs that
+    come meanwhile use no memory.
+    """
     monkeypatch.setattr(module, "RESTART_SECONDS", 0.05)
     monkeypatch.setattr(process_handle, "HEARTBEAT_SECONDS", 0.4)
     translator = models["tiny"].value
@@ -63,8 +65,9 @@ def test_a_process_that_hangs_is_killed_and_replaced(
 def test_who_waits_for_a_process_that_does_not_begin_is_told_in_time(
     models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch, is_replacement: bool
 ) -> None:
-    """Stopped while it reads its model: whoever has spent half their time on it is told to come
-    back, and not 504."""
+    """Stopped while it loads its model: a job that has spent half its time waiting gets 503, not
+    504.
+    """
     monkeypatch.setattr(module, "RESTART_SECONDS", 0.05)
     greedy = models["tiny"].value.settings(["kind=greedy"])
 

@@ -1,5 +1,6 @@
-"""A process that searches: the same answers, and what happens when clients leave, it fails, dies,
-or is told to end."""
+"""A worker process: the same translations, and what happens when jobs are cancelled, and when it
+fails, dies or is stopped.
+"""
 
 import asyncio
 import os
@@ -54,7 +55,7 @@ async def wait_for(condition: Callable[[], bool]) -> None:
 def with_process(
     models: dict[str, LoadedModel], scene: Callable[[ProcessWorker], Awaitable[None]]
 ) -> None:
-    """The scene, with a process that is at work and is told to end afterwards."""
+    """Run the scene with a started process, which is stopped afterwards."""
 
     async def play() -> None:
         worker = ProcessWorker("tiny", models["tiny"].value, BundleFiles(BUNDLE), precision="fp32")
@@ -90,12 +91,12 @@ def test_it_says_what_the_library_says_and_drops_who_left(models: dict[str, Load
                     [one.score for one in theirs.n_best], abs=1e-4
                 )
         assert worker.num_parts == len(SEARCHES) * len(SENTENCES)
-        # What is no sentence stays here.
+        # What is not a sentence is computed in this process.
         here = Job([JobPart(run=lambda parts: [os.getpid()])], deadline=time.monotonic() + 60)
         worker.put(here)
         assert await answer(here) == [os.getpid()]
-        # Whoever leaves is forgotten at once, and by the process, too: a search that never ends
-        # would hold up the next.
+        # A cancelled job is dropped at once, by the process too: an endless search would hold up
+        # the next.
         endless = translator.settings(["kind=greedy", "max_length=60000", "min_length=59999"])
         gone = job_of(models, SENTENCES[:2], endless)
         worker.put(gone)
@@ -159,11 +160,11 @@ def test_a_process_that_is_killed_is_started_again_with_what_it_had(
         job = job_of(models, SENTENCES[:3], endless)
         worker.put(job)
         assert worker._process is not None
-        os.kill(worker._process.pid, signal.SIGTERM)  # is for the server to hear
+        os.kill(worker._process.pid, signal.SIGTERM)  # is meant for the server
         await asyncio.sleep(0.1)
         assert worker.is_alive
         os.kill(worker._process.pid, signal.SIGKILL)
-        # What it had is tried once more, and who comes meanwhile waits.
+        # Its jobs are retried, and jobs that come meanwhile wait.
         await wait_for(lambda: not worker.is_alive)
         meanwhile = job_of(models, SENTENCES[:1], endless)
         worker.put(meanwhile)

@@ -1,5 +1,4 @@
-"""S8: texts made to take long take no longer than their length, through the whole way of a text:
-cut, counted, put together."""
+"""Texts made to be slow (S8): splitting, tokenising and joining take time linear in the length."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One thread, many requests: what is joined, what is dropped, what a failure costs."""
+"""One thread, many requests: what shares a batch, what is dropped, what a failure costs."""
 
 import ctypes
 import threading
@@ -30,7 +30,7 @@ def worker() -> Iterator[Worker]:
 
 
 class Recorder:
-    """Answers parts with their argument and remembers who was together."""
+    """Answers parts with their argument and records the batches."""
 
     def __init__(self) -> None:
         self.batches: list[list[Any]] = []
@@ -225,7 +225,7 @@ def test_who_was_answered_early_is_not_answered_again(worker: Worker) -> None:
 
 
 class Continuous:
-    """A flow of one step a part: answers who is there, and asks for more."""
+    """A continuous batch of one step a part: answers its parts and asks for more."""
 
     def __init__(self) -> None:
         self.rounds: list[list[Any]] = []

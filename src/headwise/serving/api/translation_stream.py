@@ -53,30 +53,30 @@ class AdmittedStream(StreamingResponse):
     started.
     """
 
-    def __init__(self, events: AsyncIterator[str], files: AsyncExitStack) -> None:
+    def __init__(self, events: AsyncIterator[str], admission: AsyncExitStack) -> None:
         super().__init__(events, media_type="text/event-stream")
-        self._files = files
+        self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            await self._files.aclose()
+            await self._admission.aclose()
 
 
 async def start_stream(
     state: RequestState, model: str, prepare: Callable[[], PreparedTexts]
 ) -> AdmittedStream:
     """Admit the request and answer with a stream."""
-    files = AsyncExitStack()
+    admission = AsyncExitStack()
     try:
-        prepared, admitted = await files.enter_async_context(
+        prepared, admitted = await admission.enter_async_context(
             state.admit(model, lambda: _as_streamed(prepare()))
         )
     except BaseException:
-        await files.aclose()
+        await admission.aclose()
         raise
-    return AdmittedStream(_events(state, model, prepared, admitted), files)
+    return AdmittedStream(_events(state, model, prepared, admitted), admission)
 
 
 def _as_streamed(prepared: PreparedTexts) -> PreparedTexts:

@@ -2,9 +2,9 @@
 
 A worker process may have to be restarted hours after the server, and `train --resume` replaces
 `model/`. A file that was renamed or deleted can still be read by a process that has it open. A
-process that finds another model in the directory copies the open files to a temporary directory and
-loads the model from there. So only a restart of the server changes the model that is served.
-Tested: a bundle replaced, deleted, replaced while it was being read.
+worker process that finds another model in the directory copies the open files to a temporary
+directory and loads the model from there. So only a restart of the server changes the model that is
+served. Tested: a bundle replaced, deleted, replaced while it was being read.
 """
 
 import hashlib

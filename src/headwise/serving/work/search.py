@@ -70,31 +70,31 @@ class Search:
     def _arrive(self, part: JobPart) -> Arrival:
         sentence: EncodedSentence = part.argument
 
-        def tell(result: SearchResult) -> None:
+        def report(result: SearchResult) -> None:
             if part.job is not None:
                 part.job.deliver(part, self.read(result))
 
-        return Arrival(sentence.ids, tell, sentence.prefix, is_over=lambda: part.is_over)
+        return Arrival(sentence.ids, report, sentence.prefix, is_over=lambda: part.is_over)
 
     def __call__(self, parts: Sequence[JobPart]) -> list[Any]:
         sentences: list[EncodedSentence] = [part.argument for part in parts]
-        told: dict[int, Any] = {}
+        found: dict[int, Any] = {}
 
-        def tell(number: int, result: SearchResult) -> None:
+        def report(number: int, result: SearchResult) -> None:
             """Report a finished sentence at once: short sentences do not wait for long ones."""
-            told[number] = self.read(result)
+            found[number] = self.read(result)
             job = parts[number].job
             if job is not None:
-                job.deliver(parts[number], told[number])
+                job.deliver(parts[number], found[number])
 
         results = self.translator.generator(self.settings).generate(
             [sentence.ids for sentence in sentences],
             self.settings,
             [SentenceRules(sentence.prefix, self.rules) for sentence in sentences],
             numbers=[sentence.number for sentence in sentences],
-            watcher=Watcher(stop_if(lambda: should_stop(parts)), self.watch, tell),
+            watcher=Watcher(stop_if(lambda: should_stop(parts)), self.watch, report),
         )
-        return [told.get(number) or self.read(result) for number, result in enumerate(results)]
+        return [found.get(number) or self.read(result) for number, result in enumerate(results)]
 
     def read(self, result: SearchResult) -> Any:
         """The result of a part."""

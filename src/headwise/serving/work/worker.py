@@ -35,8 +35,8 @@ sources costs nearly as much as encoding some more."""
 LINGER_SECONDS = 0.1
 """The longest time the thread lingers; never longer than the last batch took."""
 LINGER_GAP, LINGER_SHARE = 0.005, 0.05
-"""Without an arrival for this many seconds, or this share of the last batch's time, lingering ends.
-"""
+"""Lingering ends after this many seconds, or this share of the last batch's time, without an
+arrival."""
 OVERTAKE_SECONDS = 1.0
 """How much lower a rank must be to interrupt a running batch: joining it, or waiting, costs less
 than a separate search."""

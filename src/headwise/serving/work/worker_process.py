@@ -158,10 +158,10 @@ class PipeJob(Job):
 
     def fail(self, error: BaseException) -> None:
         super().fail(error)
-        told: dict[str, Any] = {"bug": type(error).__name__}
+        message: dict[str, Any] = {"bug": type(error).__name__}
         if isinstance(error, HeadwiseError):
-            told = {"error": [error.en, error.zh]}
-        self._worker.send({"job": self._name, **told})
+            message = {"error": [error.en, error.zh]}
+        self._worker.send({"job": self._name, **message})
         self._worker.forget(self._name)
 
 
@@ -188,7 +188,7 @@ def main(arguments: Sequence[str]) -> None:
         translator = _load(Path(bundle), precision, manifest, json.loads(files))
     except HeadwiseError as error:
         sys.exit(say(f"headwise: error: {error}", f"headwise: 错误: {error}"))
-    gc.freeze()  # the model is not garbage
+    gc.freeze()  # the garbage collector need not scan the model
     with contextlib.suppress(BrokenPipeError):
         PipeWorker(translator, source=0, sink=sink).run()
 

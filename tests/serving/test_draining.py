@@ -1,4 +1,4 @@
-"""A server that is told to leave does, whoever does not read and whatever does not come back."""
+"""A server that gets a signal exits, even if a client does not read or a computation hangs."""
 
 import json
 import signal
