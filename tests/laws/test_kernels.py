@@ -10,7 +10,7 @@ from headwise.laws.input_laws import INPUT_LAWS
 from headwise.laws.kernel_laws import LAWS, LAWS_OF_EVERY_TYPE
 from headwise.laws.packing_laws import PACKING_LAWS
 from headwise.laws.precision_laws import PRECISION_LAWS, weights_give_the_output
-from headwise.laws.scenes import PARTS
+from headwise.laws.random_inputs import PARTS
 from tests.laws.kernels import KERNELS
 
 

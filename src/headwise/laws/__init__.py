@@ -1,7 +1,7 @@
-"""The laws of attention: what holds for every kernel, whatever it does inside.
+"""The laws of attention: properties that every kernel must have.
 
-`check(settings)` runs all of them over a kernel, be it ours or of another package. They need no
-test framework: a law is a function that raises AssertionError.
+`check(settings)` tests a kernel, one of Headwise or of another package, against all of them. No
+test framework is needed: a law is a function that raises AssertionError.
 """
 
 from headwise.laws.case import LawCase, case_of

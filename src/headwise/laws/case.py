@@ -1,5 +1,4 @@
-"""A kernel as the laws see it: how it is built, which masks it honours, and what its inputs must be
-like.
+"""One kernel for the laws: how it is built, which masks it supports, and which inputs it needs.
 
 `case_of(settings)` makes a case from what a kind declares about itself (attention/capabilities.py),
 so that every kernel a recipe may name is checked as it declares itself. A case can also be written
@@ -21,7 +20,7 @@ from headwise.initialization import initialize
 from headwise.randomness import torch_generator
 
 HEAD_DIM = 11
-"""Width of a head in the scenes; kernels with weights are built for it."""
+"""Width of a head in the inputs of all laws; kernels with weights are built for it."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +41,21 @@ class LawCase:
     takes_vectors: bool = False
     """Whether a bias may also add vectors to the values."""
     order_free: bool = True
-    """Whether the order of the keys does not matter when the mask follows it."""
+    """Whether the order of the keys does not matter if the mask is permuted with them."""
     square_only: bool = False
-    """Whether it knows only self-attention, as many queries as keys."""
+    """Whether it computes self-attention only, with as many queries as keys."""
     reference: Callable[[], Any] = FullAttention
     """What `exact` must equal, where the weights of the kernel are not those of full attention."""
     continuous: bool = True
-    """Whether a small change of the input changes the output a little."""
+    """Whether the output is continuous in the input."""
     shared: bool = False
-    """Whether keys are the queries; scenes then give the same vectors for both."""
+    """Whether the keys are the queries; the laws then pass the same vectors for both."""
     unbroken: bool = False
-    """Whether the tokens of a segment must stand in one stretch of their row."""
+    """Whether the tokens of a segment must be contiguous in their row."""
     sums_to_one: bool = True
-    """Whether the weights of a query are shares; mixtures of tokens may be negative."""
+    """Whether the weights of a query are non-negative and sum to one."""
     more_terms: int = 0
-    """How many numbers it adds up beyond the scores and the means of full attention."""
+    """How many numbers it sums beyond the scores and means of full attention."""
 
     @property
     def kind(self) -> str:

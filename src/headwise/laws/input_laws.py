@@ -1,7 +1,6 @@
-"""The laws of odd input: numbers that vanish, biases that are more than numbers. For every kernel,
-as laws.py.
+"""Laws on unusual inputs: very small and very large numbers, biases with vectors, empty tensors.
 
-test_input_mutants.py proves that they bite.
+tests/laws/test_input_mutants.py checks that each law finds a kernel with a known fault.
 """
 
 from collections.abc import Callable
@@ -13,12 +12,12 @@ from headwise.attention.choices import BUILT_IN
 from headwise.attention.masks import Mask, causal, padding, segments
 from headwise.errors import UsageError
 from headwise.laws.case import HEAD_DIM, LawCase
-from headwise.laws.probes import assert_same, refused
-from headwise.laws.scenes import scene_for
+from headwise.laws.random_inputs import scene_for
+from headwise.laws.result_checks import assert_same, refused
 
 
 def low_stays_alive(row: LawCase) -> None:
-    """Equal queries and keys, however low, give the mean of the values."""
+    """Equal queries and keys give the mean of the values, even if all numbers are far below 0."""
     scene = scene_for(row, "low", square=True).to(torch.float32)
     q = torch.full_like(scene.q, -60.0)
     if row.exact is None or not row.sums_to_one:
@@ -35,8 +34,8 @@ def low_stays_alive(row: LawCase) -> None:
 
 
 def half_stays_alive(row: LawCase) -> None:
-    """In float16 vectors of zeros give what they give in double precision, and those whose squares
-    it does not hold give numbers."""
+    """In float16, vectors of zeros give the result of double precision, and vectors whose squares
+    overflow give finite numbers."""
     scene, kernel = scene_for(row, "half", square=True).to(torch.float16), row.build(0.0)
     zeros, long = torch.zeros_like(scene.q), (scene.q / scene.q.abs().max() * 3e4)
     precise = kernel(zeros.double(), zeros.double(), scene.v.double(), Mask())
@@ -47,8 +46,8 @@ def half_stays_alive(row: LawCase) -> None:
 
 
 def vectors_are_added_or_refused(row: LawCase) -> None:
-    """A bias with vectors for the values is honoured, or refused: its second half is never
-    forgotten."""
+    """A bias with vectors for the values is computed in full or refused; its vectors are never
+    ignored."""
     scene, kernel = scene_for(row, "vectors", value_dim=HEAD_DIM), row.build(0.0)
     bias = VectorBias(scene.bias, torch.ones(3, HEAD_DIM, dtype=torch.float64), first=-1)
     if not row.takes_vectors:
@@ -62,8 +61,8 @@ def vectors_are_added_or_refused(row: LawCase) -> None:
 
 
 def nothing_gives_nothing(row: LawCase) -> None:
-    """No batch, no queries or no keys: an output of the right shape, zeros where queries have no
-    key, and a gradient of zero."""
+    """Without a batch, queries or keys the output has the right shape, is zero where queries have
+    no key, and has a zero gradient."""
     kernel = row.build(0.0)
     for batch, queries, keys in ((0, 5, 5), (2, 0, 5), (2, 5, 0), (2, 0, 0)):
         if row.square_only and queries != keys:

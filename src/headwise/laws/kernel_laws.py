@@ -1,8 +1,7 @@
-"""The laws of attention: what holds for every kernel, whatever it does inside. Each is a function
-of a case.
+"""The laws of attention: properties that every kernel must have. Each law is a function of a case.
 
-A law raises AssertionError when a kernel breaks it. tests/laws runs all of them over all kernels,
-and proves that they find faults by handing them kernels with a known one.
+A law raises AssertionError if a kernel does not have the property. tests/laws runs all laws over
+all kernels, and checks that each law finds a kernel with a known fault.
 """
 
 from collections.abc import Callable
@@ -17,8 +16,8 @@ from headwise.attention.multi_head import Kernel, Stepping
 from headwise.errors import MaskError, UsageError
 from headwise.laws.case import HEAD_DIM, LawCase
 from headwise.laws.packing_laws import packed_is_one_by_one, padded_is_one_by_one
-from headwise.laws.probes import assert_same, find_gradients, honoured, refused, stand_at
-from headwise.laws.scenes import BATCH, HEADS, PARTS, Scene, cases, make_scene, scene_for
+from headwise.laws.random_inputs import BATCH, HEADS, PARTS, Scene, cases, make_scene, scene_for
+from headwise.laws.result_checks import assert_same, find_gradients, honoured, refused, stand_at
 
 HUGE = 1e9
 
@@ -28,8 +27,8 @@ def run(kernel: Kernel, scene: Scene, name: str, bias: Tensor | None) -> Tensor:
 
 
 def hidden_keys_cannot_leak(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """A query's output does not change when a key it may not look at becomes enormous, nor does it
-    send gradients there."""
+    """The output of a query does not change if a masked key becomes very large, and the gradient of
+    masked keys and values is zero."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "leak", dtype):
         before, visible = run(kernel, scene, name, bias), scene.dense(name)
@@ -55,7 +54,7 @@ def hidden_keys_cannot_leak(row: LawCase, dtype: torch.dtype = torch.float64) ->
 
 
 def empty_row_gives_zeros(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """A query that may look at nothing gives zeros, and passes back a zero gradient: never NaN."""
+    """A query without visible keys gives zeros and a zero gradient, never NaN."""
     scene = scene_for(row, "empty", dtype=dtype)
     scene.table[1, :, 2] = False
     scene.real[0] = False
@@ -76,8 +75,7 @@ def empty_row_gives_zeros(row: LawCase, dtype: torch.dtype = torch.float64) -> N
 
 
 def minus_infinity_hides(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """A bias of minus infinity is a mask; where it leaves a query nothing to look at, there are
-    zeros and no NaN."""
+    """A bias of minus infinity acts as a mask; queries without visible keys give zeros."""
     if not row.takes_bias:
         return
     scene = make_scene("minus infinity", square=row.square_only, dtype=dtype)
@@ -94,7 +92,7 @@ def minus_infinity_hides(row: LawCase, dtype: torch.dtype = torch.float64) -> No
 
 
 def batched_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """An element of a batch does not know the others."""
+    """The output of an element of a batch does not depend on the other elements."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "batch", dtype):
         whole = run(kernel, scene, name, bias)
@@ -127,8 +125,8 @@ def gradients_hold(row: LawCase) -> None:
 
 
 def stepping_is_the_whole(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """Causal attention token by token with a cache gives what the whole sequence gives at once; a
-    prefix may be read in one go."""
+    """Causal attention token by token with a cache equals that of the whole sequence; a prefix may
+    be processed at once."""
     if "causal" in row.refuses:
         return
     scene = scene_for(row, "steps", square=True, value_dim=HEAD_DIM, dtype=dtype)
@@ -162,8 +160,7 @@ def stepping_is_the_whole(row: LawCase, dtype: torch.dtype = torch.float64) -> N
 
 
 def _step_through(kernel: Stepping, scene: Scene) -> Tensor:
-    """Token by token with the kernel's own memory, whose rows are swapped and swapped back on the
-    way."""
+    """Token by token with the kernel's own cache, whose rows are reordered on the way."""
     cache = kernel.make_cache(
         max_length=scene.num_keys, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=scene.k
     )
@@ -178,8 +175,8 @@ def _step_through(kernel: Stepping, scene: Scene) -> Tensor:
 
 
 def degenerate_case_is_exact(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """Set so that nothing is approximated, the kernel is full attention (or its own reference):
-    outputs and gradients."""
+    """With settings that approximate nothing, outputs and gradients equal those of full attention
+    (or of the kernel's own reference)."""
     if row.exact is None:
         return
     for name, scene, bias in cases(row, "exact", dtype):
@@ -225,8 +222,8 @@ def order_of_keys_is_free(row: LawCase, dtype: torch.dtype = torch.float64) -> N
 
 
 def prepared_masks_say_the_same(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """Working a mask out once for a stack of layers changes nothing, and a prepared mask can still
-    be joined with others."""
+    """Preparing a mask once for a stack of layers changes nothing, and a prepared mask can still be
+    combined with others."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "prepare", dtype):
         prepared = kernel.prepare(
@@ -245,7 +242,7 @@ def prepared_masks_say_the_same(row: LawCase, dtype: torch.dtype = torch.float64
 
 
 def bias_may_be_shared(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """A bias of one row or one head stands for all of them."""
+    """A bias with one row or one head is broadcast to all of them."""
     if not row.takes_bias:
         return
     scene, kernel = make_scene("bias", square=row.square_only, dtype=dtype), row.build(0.0)
@@ -259,7 +256,7 @@ def bias_may_be_shared(row: LawCase, dtype: torch.dtype = torch.float64) -> None
 
 
 def dropout_keeps_the_mean(row: LawCase) -> None:
-    """Forgetting happens while training only, and on average changes nothing."""
+    """Dropout is applied in training only, and on average changes nothing."""
     scene = scene_for(row, "dropout").to(torch.float32)
     copies = 4096 // BATCH
     q, k, v = (value[:1].expand(copies, -1, -1, -1) for value in (scene.q, scene.k, scene.v))
@@ -273,8 +270,7 @@ def dropout_keeps_the_mean(row: LawCase) -> None:
 
 
 def refusals_name_a_way_out(row: LawCase) -> None:
-    """A mask or bias that cannot be honoured raises, and the message names a kernel of the table
-    that can."""
+    """A mask or bias that is not supported raises an error that names one which supports it."""
     scene = make_scene("refusal", square=row.square_only)
     if not row.takes_bias:
         able = [kind.word() for kind in BUILT_IN if "distances" in kind.model_validate({}).takes]
@@ -316,5 +312,5 @@ LAWS_OF_EVERY_TYPE: tuple[Callable[[LawCase, torch.dtype], None], ...] = (
     padded_is_one_by_one,
     bias_may_be_shared,
 )
-"""Those that hold in float32 and bfloat16 as in float64. The others need double precision (finite
-differences), choose it themselves, or have no numbers."""
+"""The laws that are also checked in float32 and bfloat16. The others need double precision (finite
+differences), choose the type themselves, or do not depend on it."""

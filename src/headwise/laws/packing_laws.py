@@ -1,5 +1,5 @@
-"""Laws of company: a sentence comes out as it does alone, whatever shares its row or fills it up.
-Each is a function of a row of the table."""
+"""Laws on packed rows: the output of a sentence does not depend on other sentences or padding in
+its row. Each law is a function of a case."""
 
 from collections.abc import Callable
 
@@ -8,16 +8,16 @@ from torch import Tensor
 
 from headwise.attention.masks import Mask, causal, explicit, padding, segments
 from headwise.laws.case import LawCase
-from headwise.laws.probes import assert_same, honoured, stand_at
-from headwise.laws.scenes import BATCH, scene_for
+from headwise.laws.random_inputs import BATCH, scene_for
+from headwise.laws.result_checks import assert_same, honoured, stand_at
 
 DTYPES = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-"""What sentences may be numbered in."""
+"""Integer types of segment numbers."""
 
 
 def packed_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """Sentences that share a row under segment numbers give what each gives by itself, causal or
-    not."""
+    """Sentences that share a row, told apart by segment numbers, give the same as each alone,
+    causal or not."""
     if "segments" in row.refuses:
         return
     lengths, kernel = (2, 3, 5), row.build(0.0)
@@ -38,8 +38,7 @@ def packed_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> No
 
 
 def padded_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """A sentence with padding before and behind it gives what it gives by itself, causal or not: no
-    answer depends on its company in a batch."""
+    """A sentence with padding before and after it gives the same as alone, causal or not."""
     if "padding" in row.refuses:
         return
     length, kernel = 5, row.build(0.0)
@@ -56,8 +55,8 @@ def padded_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> No
 
 
 def numbers_are_names(row: LawCase) -> None:
-    """What sentences are numbered with, in which type and how far apart, changes nothing, alone or
-    joined with another numbering."""
+    """The values and the type of segment numbers do not matter, alone or combined with other
+    segments."""
     if "segments" in row.refuses:
         return
     kernel, lengths = row.build(0.0), torch.tensor([2, 3, 5, 1])
@@ -85,8 +84,7 @@ def numbers_are_names(row: LawCase) -> None:
 
 
 def one_row_is_for_all(row: LawCase) -> None:
-    """A part of a mask that speaks of one row speaks of all, whatever it is joined with: written
-    out for each, it gives the same."""
+    """A condition of a mask for one row is broadcast to all rows, whatever it is combined with."""
     scene, kernel = scene_for(row, "rows", square=True), row.build(0.0)
 
     def part(name: str, rows: slice | list[int]) -> Mask:
@@ -123,4 +121,4 @@ def one_row_is_for_all(row: LawCase) -> None:
 
 
 PACKING_LAWS: tuple[Callable[[LawCase], None], ...] = (numbers_are_names, one_row_is_for_all)
-"""Those that do not depend on the kind of number; the others stand in laws.py."""
+"""The laws that do not depend on the floating type; the others are in kernel_laws.py."""

@@ -1,7 +1,7 @@
-"""The laws of numbers: what comes out is of the kind that came in, rounded no worse than its kind
-must be, and is what the map says.
+"""Laws on floating types: the output has the type of the input and its rounding error, and equals
+the attention weights times the values.
 
-test_mutants.py proves that they bite.
+tests/laws/test_number_mutants.py checks that each law finds a kernel with a known fault.
 """
 
 from collections.abc import Callable
@@ -10,13 +10,13 @@ import torch
 
 from headwise.laws.case import LawCase
 from headwise.laws.kernel_laws import run
-from headwise.laws.probes import assert_same
-from headwise.laws.scenes import Scene, cases
+from headwise.laws.random_inputs import Scene, cases
+from headwise.laws.result_checks import assert_same
 
 
 def keeps_dtype_and_device(row: LawCase) -> None:
-    """The output is of the input's kind, and off by no more than the rounding of that kind from
-    double precision over the same numbers."""
+    """The output has dtype and device of the input, and differs from double precision by at most
+    the rounding error of its type."""
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     kernels = {device: row.build(0.0) for device in devices}
     for device, kernel in kernels.items():
@@ -35,8 +35,8 @@ def keeps_dtype_and_device(row: LawCase) -> None:
 
 
 def weights_give_the_output(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """The map that people look at is the one that is computed: weights times values is the output,
-    whatever the mask."""
+    """The weights that a kernel shows are those that it computes with: weights times values equals
+    the output, under every mask."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "weights", dtype):
         weights = kernel.weights(scene.q, scene.k, scene.mask(name), bias=bias)

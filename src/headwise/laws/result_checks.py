@@ -1,5 +1,5 @@
-"""How laws put their questions to kernels that differ in what they read and need to be told, and
-judge the answers."""
+"""What laws use to call kernels and to compare results: rounding tolerances, gradients, positions
+of queries, expected refusals."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from headwise.attention.multi_head import Kernel, Standing
 from headwise.laws.case import HEAD_DIM, LawCase
-from headwise.laws.scenes import VALUE_DIM
+from headwise.laws.random_inputs import VALUE_DIM
 
 STATIONS = 4
 """A half-precision number is rounded where it is stored: a score (which counts twice), a weight,
@@ -18,12 +18,12 @@ the result. Sums are taken in float32."""
 
 
 def closeness(dtype: torch.dtype, *, more_terms: int = 0) -> float:
-    """How far a result of size one may be off, from the rounding of its type alone.
+    """The rounding error that a result of size one may have in its type.
 
     One rounding is off by u = eps / 2, so a sum of m numbers by m u at most. In float32 and float64
     the sums are taken in the type itself: a score adds HEAD_DIM products, a gradient VALUE_DIM of
     them; an error of a score counts twice, in its own weight and in the total that divides it.
-    `more_terms`: what a kernel adds up besides.
+    `more_terms`: how many more numbers the kernel sums.
     """
     half = dtype in (torch.bfloat16, torch.float16)
     roundings = STATIONS if half else 2 * (HEAD_DIM + VALUE_DIM + more_terms)
@@ -31,7 +31,7 @@ def closeness(dtype: torch.dtype, *, more_terms: int = 0) -> float:
 
 
 def assert_same(given: Tensor, expected: Tensor, note: str = "", *, more_terms: int = 0) -> None:
-    """`expected` is of the same type, or worked out in double precision from the same numbers."""
+    """`expected` has the same type, or was computed in double precision from the same numbers."""
     assert expected.dtype in (given.dtype, torch.float64), note
     assert given.shape == expected.shape, note
     assert given.isfinite().all(), f"{note}: not finite"
@@ -43,27 +43,27 @@ def assert_same(given: Tensor, expected: Tensor, note: str = "", *, more_terms: 
 
 
 def honoured(row: LawCase, *names: str) -> list[str]:
-    """Of the masks, those the kernel does not refuse."""
+    """The masks that the kernel supports, out of those named."""
     return [name for name in names if not set(row.refuses) & set(name.split("&"))]
 
 
 def find_gradients(total: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
-    """Zeros for what is not read at all, such as the keys of a score that knows only places."""
+    """Gradients; zeros for an input that is not used, such as the keys of a score of positions."""
     return torch.autograd.grad(
         total, leaves, retain_graph=True, allow_unused=True, materialize_grads=True
     )
 
 
 def stand_at(kernel: Kernel, start: int, num_queries: int) -> Kernel:
-    """The kernel told where its queries stand, if that matters to it: a step alone does not show
-    it."""
+    """The kernel with the positions of its queries, if it uses them: a single step does not show
+    them."""
     position = torch.arange(start, start + num_queries)[None]
     return kernel.stand_at(position) if isinstance(kernel, Standing) else kernel
 
 
 @contextmanager
 def refused(error: type[Exception], able: Iterable[str]) -> Iterator[None]:
-    """The block must raise this error, in words that name one of these kinds."""
+    """The block must raise this error, with a message that names one of these kinds."""
     try:
         yield
     except error as found:
