@@ -18,9 +18,7 @@ NOT_YET_CLEAN = {
     "cli",
     "comparing",
     "explorer",
-    "planning",
     "serving",
-    "tasks",
 }
 """Folders of the source, and modules beside them, that still hold such words. Take a name out when
 it is clean; add none."""

@@ -45,7 +45,7 @@ class Proposal:
         return (
             f"{cut}: {settings} learns the same with about {total}, and training.recompute=blocks "
             "takes less still",
-            f"{cut_zh}：{settings} 学得相同，约需 {total}；training.recompute=blocks 更省",
+            f"{cut_zh}：{settings} 训练效果不变，约需 {total}；training.recompute=blocks 更省",
         )
 
 

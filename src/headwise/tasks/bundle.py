@@ -94,7 +94,8 @@ def open_bundle(
     *,
     why: Mapping[str, tuple[str, str]] | None = None,
 ) -> OpenedBundle[RecipeType]:
-    """A verified bundle of a task; `why` says, by task, why a model of another one cannot answer."""
+    """A verified bundle of a task; `why` says, by task, why a model of another one cannot
+    answer."""
     form = recipe_type.bundle_form
     path = find_bundle(directory, recipe=None if form.is_demo else form.example)
     word = task_of_bundle(path)
@@ -143,7 +144,8 @@ def explain_task(
     example: str,
     why: tuple[str, str] = ("", ""),
 ) -> CheckpointError:
-    """A bundle of another task than the command is for; `why` it cannot answer, in both languages."""
+    """A bundle of another task than the command is for; `why` it cannot answer, in both
+    languages."""
     entry = find_entry(word)
     found = f"a model of task {str(word)[:80]!r}", f"任务 {str(word)[:80]!r} 的模型"
     use = ("", "请")

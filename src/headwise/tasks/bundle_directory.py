@@ -69,7 +69,8 @@ def _explain_missing(path: Path, give_en: str, give_zh: str) -> CheckpointError:
 
 
 def nearest_directory(path: Path) -> Path | None:
-    """The directory that is there and whose name is most like the first part of a path that is not."""
+    """The directory that is there and whose name is most like the first part of a path that is
+    not."""
     missing = next(one for one in reversed((path, *path.parents)) if not one.exists())
     try:
         names = [one.name for one in missing.parent.iterdir() if one.is_dir()]

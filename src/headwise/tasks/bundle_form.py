@@ -25,7 +25,7 @@ class BundleForm:
     example: str
     """A shipped recipe that makes one."""
     is_demo: bool = False
-    """Whether `headwise demo` makes one, which is what a stranger is told to run."""
+    """Whether `headwise demo` makes one, which is suggested to new users."""
     starts_others: bool = False
     """Whether recipes of other tasks may begin with its encoder (`model.start_from`)."""
     kind: str = KIND

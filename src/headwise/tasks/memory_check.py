@@ -132,7 +132,7 @@ def explaining_memory(training: TrainingSettings, run: Path | None) -> Iterator[
                 else "nothing had been saved yet"
             ),
             f"内存用尽（training.batch_tokens={training.batch_tokens:,}）；"
-            f"请以一半的批次重新开始，学得相同：{half}（或 training.recompute=blocks）；"
+            f"请以一半的批次重新开始，训练效果不变：{half}（或 training.recompute=blocks）；"
             + (
                 f"{saved} 完好：腾出内存后可用 --resume 从它继续" if saved else "尚未保存任何检查点"
             ),

@@ -66,8 +66,8 @@ LOSS_SPACE = 16 * CHUNK_LOGITS_CUDA
 CALIBRATION_TOKENS = 2048
 """On a CPU operations of larger batches are timed at this size."""
 MOST_CHUNKS = 32
-"""Of the loss that are traced: a step with more is extrapolated from two smaller ones, which takes a
-second however large it is."""
+"""Of the loss that are traced: a step with more is extrapolated from two smaller ones, which takes
+a second however large it is."""
 
 
 def plan_recipe(

@@ -98,7 +98,8 @@ def complete_recipe(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def recipe_to_save(recipe: AnyRecipe) -> dict[str, Any]:
-    """The resolved recipe as plain data; where it uses words of other packages, with the packages."""
+    """The resolved recipe as plain data; where it uses words of other packages, with the
+    packages."""
     words = [one for one in added_tasks() if one.word == recipe.task]
     return {**recipe.model_dump(mode="json"), **describe_words([*words, *words_in(recipe)])}
 

@@ -134,7 +134,8 @@ def find_task(recipe: AnyRecipe) -> Any:
 
 
 def added_tasks() -> list[AddedWord]:
-    """The tasks of installed packages, each with its package; nothing is imported for the answer."""
+    """The tasks of installed packages, each with its package; nothing is imported for the
+    answer."""
     return [describe_word(GROUP, word) for word in task_words()[len(TASKS) :]]
 
 

@@ -217,7 +217,7 @@ def test_what_cannot_be_hidden(tmp_path: Path) -> None:
             "second_task=next_sentence with model.halves=false; pairs of sentences need",
         ),
         ("model.halves=true", "second_task=none with model.halves=true"),
-        ("model.letters=9", "would show the letters of hidden words"),
+        ("model.letters=9", "would show the letters of masked tokens"),
         ("training.keep.best=bleu", "validation measures loss, accuracy"),
     ):
         with pytest.raises(SettingsError, match=message):

@@ -26,7 +26,7 @@ from headwise.tasks.word_vectors.files import export_word_vectors
 from headwise.tasks.word_vectors.learning import (
     batch_words,
     learn_word_vectors,
-    num_strangers,
+    num_negative_samples,
     piece_words,
     read_text,
 )
@@ -220,11 +220,15 @@ def test_text_that_cannot_be_learnt_from(tmp_path: Path, content: str, reason: s
 
 
 def test_what_cbow_takes_at_once(corpus: Path) -> None:
-    """Fewer strangers than skip-gram unless the recipe says how many; batches twice as large in a
-    text of many words, never in one of few."""
+    """Fewer negative samples than skip-gram unless the recipe says how many; batches twice as large
+    in a text of many words, never in one of few."""
     cbow, skip_gram = recipe(corpus, {"kind": "cbow"}), recipe(corpus, {"kind": "skip_gram"})
     own = recipe(corpus, {"kind": "cbow", "output": {"kind": "negative_sampling", "pool": 7}})
-    assert [num_strangers(one, one.model.output) for one in (cbow, skip_gram, own)] == [20, 24, 7]
+    assert [num_negative_samples(one, one.model.output) for one in (cbow, skip_gram, own)] == [
+        20,
+        24,
+        7,
+    ]
     assert batch_words(cbow, 0.1) == int(3.0 / 0.05 / (1.5 * 0.1))
     assert batch_words(cbow, 0.6) == int(3.0 / 0.05 / (3 * 0.6))
     assert batch_words(cbow, 1e-9) == 512

@@ -1,7 +1,8 @@
-"""The bundle of a model that names labels, or of an encoder before it has learnt any: the form of
-`bundle.py` and `labels.json`.
+"""The bundle of a labeller, or of a pre-trained encoder without labels: the form of `bundle.py` and
+`labels.json`.
 
-model/  weights.safetensors   recipe.yaml   tokenizer/   labels.json   results.json   README.md   MANIFEST.json
+    model/  weights.safetensors   recipe.yaml   tokenizer/   labels.json   results.json
+            README.md   MANIFEST.json
 """
 
 from collections.abc import Mapping

@@ -177,7 +177,8 @@ def _name_labels(model: LabelModel, form: LabelForm, store: LabelledTokens) -> l
 
 @torch.inference_mode()
 def predict(model: LabelModel, store: LabelledTokens, form: LabelForm) -> Iterator[np.ndarray]:
-    """Probabilities of the classes, a line for each label to be found, in the order of the store."""
+    """Probabilities of the classes, a line for each label to be found, in the order of the
+    store."""
     device = model.output.weight.device
     for batch, _ in rows_in_order(store, rows=ROWS, row_tokens=form.row_tokens):
         segment = batch.segment

@@ -1,11 +1,10 @@
-"""Labelling a part of a recipe's data (valid, test): the scores, how long it took, and the labels
-themselves.
+"""Label a part of a recipe's data (valid, test): the scores, the time, and the labels themselves.
 
-    runs/mine/labels/test.jsonl        {"found": ["VERB", "DET"], "given": ["VERB", "PRON"]}        one line a text or sentence
+    runs/mine/labels/test.jsonl        one line a text or sentence:
+                                       {"found": ["VERB", "DET"], "given": ["VERB", "PRON"]}
 
-The labels are kept because two models are compared by pairs, text by text: a score alone can only
-be set beside another. Tested: what is read again is what was written; a file that is none is
-refused.
+The labels are kept because a paired comparison of two models needs them for every text. Tested:
+what is read again is what was written; another file is refused.
 """
 
 import json

@@ -80,14 +80,14 @@ class LabelRecipe(AnyRecipe):
                 "text.kind=words",
             )
         self.training.keep.check_metric(METRICS)
-        check_rung(self.model, self.training, row_tokens=self.data.row_tokens)
+        check_encoder_settings(self.model, self.training, row_tokens=self.data.row_tokens)
         return self
 
 
-def check_rung(
+def check_encoder_settings(
     model: SentenceEncoderSettings, training: TrainingSettings, *, row_tokens: int
 ) -> None:
-    """What cannot be together in an encoder and its training."""
+    """Refuse settings of an encoder and its training that cannot be combined."""
     if isinstance(model, RecurrentEncoderSettings):
         check_word_by_word(training)
     if not isinstance(model, TransformerEncoderSettings):

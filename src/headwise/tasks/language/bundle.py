@@ -1,12 +1,12 @@
-"""The bundle of a language model: weights, recipe, tokenizer, results, in one directory that proves
-itself.
+"""The bundle of a language model: weights, recipe, tokenizer and results in one directory with
+checksums.
 
-    model/  weights.safetensors   recipe.yaml (resolved)   tokenizer/   results.json   README.md (model card)   MANIFEST.json
+    model/  weights.safetensors   recipe.yaml (resolved)   tokenizer/   results.json
+            README.md (model card)   MANIFEST.json
 
-The same form as a translator's (`bundle.py`), told apart by the recipe's task. The one place that
-knows what is inside the weights of each kind of model is the `match` in `_restore`; tables of
-n-grams are checked before they are used, because an id that points outside would be read from
-somewhere else.
+It has the form of a translator's bundle (`bundle.py`); the task in the recipe distinguishes them.
+Only the `match` in `_restore` knows the weights of each kind of model. Tables of n-grams are
+checked before they are used, because an id outside the table would read other memory.
 """
 
 import math
@@ -44,7 +44,7 @@ class LanguageBundle:
 WHY_NOT = {
     "masked_language": (
         "it guesses a masked token from both sides and gives no sentence a probability",
-        "它从两侧猜被遮住的词，不给句子概率",
+        "它从两侧预测被掩码的词元，不给句子概率",
     ),
     "bidirectional_language": (
         "it reads from both ends, and two half sentences do not make the probability of a whole "

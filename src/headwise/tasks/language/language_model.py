@@ -1,12 +1,11 @@
-"""A language model of any kind, asked in text: how likely is this sentence, and which word comes
-next?
+"""A language model of any kind with text as input: probabilities of sentences and next words.
 
     total log-probability   log p(w₁ … wₘ </s>) = Σ log p(wᵢ | w₁ … wᵢ₋₁)
-    perplexity              exp(-total / (m + 1)):  among how many equally likely words it had to choose, on average
+    perplexity              exp(-total / (m + 1)): the number of equally likely words that would be
+                            as hard to predict
 
-The sentence with the higher total is the more natural one; the end of the sentence counts as a
-word. n-gram, neural n-gram, LSTM and Transformer all answer through `TokenModel`, so they can be
-compared.
+The end of the sentence counts as a word. n-gram, neural n-gram, LSTM and Transformer all implement
+`TokenModel`, so they can be compared.
 """
 
 import math
@@ -47,7 +46,8 @@ GAP = re.compile(r"_{2,}|＿+")
 """What marks the word to be filled in: ____ or ＿＿; dots are punctuation."""
 MIN_BEAM = 16
 MAX_CANDIDATES = 1 << 27
-"""Continuations weighed at once: beginnings times words of the vocabulary, about 1.5 GB of numbers."""
+"""Continuations weighed at once: beginnings times words of the vocabulary, about 1.5 GB of
+numbers."""
 BLOCK = 1 << 14
 PART = 1 << 11
 """Lines of a block that are scored together: their arrays stay in the processor's cache."""
@@ -232,8 +232,8 @@ def _score_flat(tokenizer: FlatTokenizer, model: FlatModel, lines: Iterable[str]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
         for block in _blocks(lines):
             parts = [block[first : first + PART] for first in range(0, len(block), PART)]
-            for more, strangers, score in threads.map(score_part, parts):
-                predictions, unknown, total = predictions + more, unknown + strangers, total + score
+            for more, unseen, score in threads.map(score_part, parts):
+                predictions, unknown, total = predictions + more, unknown + unseen, total + score
     return TextScore(predictions, unknown, total)
 
 

@@ -90,7 +90,8 @@ def make_loss(
     *,
     rows: int | None,
 ) -> LanguageLoss:
-    """The loss of a recipe; `rows` of a batch carry their state to the next one, None if none do."""
+    """The loss of a recipe; `rows` of a batch carry their state to the next one, None if none
+    do."""
     module: nn.Module = network
     if rows is not None and isinstance(network, RecurrentLanguageModel):
         module = Carrying(network, rows)

@@ -55,7 +55,8 @@ class LanguageRecipe(AnyRecipe):
     model: LanguageModelSettings = NgramSettings()
     """What is built."""
     training: TrainingSettings = TrainingSettings()
-    """How it learns; n-grams are counted, and take nothing but the seed of the tokenizer from here."""
+    """How it learns; n-grams are counted, and take nothing but the seed of the tokenizer from
+    here."""
 
     @model_validator(mode="after")
     def _check_counting(self) -> Self:

@@ -1,12 +1,13 @@
-"""The vector of a word where it stands, from any model that has one, layer by layer.
+"""The vector of a word in its sentence, layer by layer, from any model that has such vectors.
 
-    static   word2vec: the same vector everywhere                              one layer
+    model    layers                                                            number
+    static   word2vec: the same vector in every sentence                       1
     elmo     the letters alone (layer 0), then the two language models         layers + 1
-    encoder  the word's row (layer 0), then each block of the encoder (BERT)   blocks + 1; of a word in pieces the mean
+    encoder  the embedding (layer 0), then each block (BERT); for a word of    blocks + 1
+             several pieces, their mean
 
-A sentence longer than the model's rows is cut around the word. Tested against: the static vector of
-a word is its vector; layer 0 does not know the sentence, the layers above do; together = one by
-one.
+A sentence longer than the model's rows is cut around the word. Tested: the static vector of a word
+is its vector; layer 0 does not depend on the sentence, the layers above do; a batch = one by one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -144,7 +145,8 @@ class EncoderWords:
         return found
 
     def _layers(self, tokens: Tensor) -> list[Tensor]:
-        """The rows of the table, what each block but the last gives on, and the encoder's answer."""
+        """The rows of the table, what each block but the last gives on, and the encoder's
+        answer."""
         between: list[Tensor] = []
 
         def keep(module: nn.Module, given: object, output: Tensor) -> None:

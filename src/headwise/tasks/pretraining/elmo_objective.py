@@ -1,6 +1,7 @@
 """ELMo's pre-training: one language model reads each line forwards, one backwards.
 
-    loss = - Σ log P(next word | words so far) - Σ log P(word before | words that follow)     over <s> … </s>
+    loss = - Σ log P(next word | words so far) - Σ log P(word before | words that follow)
+           over <s> … </s>
 
 Every distinct word of the text has a number, the most frequent ones the lowest: below the size of
 the vocabulary it is a class of the softmax, above it is the unknown word there; its characters are

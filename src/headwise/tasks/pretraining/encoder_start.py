@@ -59,7 +59,8 @@ class Start:
     """What stood on the encoder."""
 
     def put_heads_into(self, model: nn.Module) -> None:
-        """For going on with the same task: what stood on the encoder, where the model has it too."""
+        """For going on with the same task: what stood on the encoder, where the model has it
+        too."""
         target = weights_of(model)
         shared = {name: tensor for name, tensor in self.heads.items() if name in target}
         put_weights({name: target[name] for name in shared}, shared, file=self.file)
@@ -81,7 +82,8 @@ class Start:
 
 
 def find_start(model: SentenceEncoderSettings, text: TextSettings) -> Start | VectorStart | None:
-    """The bundle that `model.start_from` names, checked against the recipe; None if it names none."""
+    """The bundle that `model.start_from` names, checked against the recipe; None if it names
+    none."""
     if model.start_from is None:
         return None
     if not model.start_from.exists():

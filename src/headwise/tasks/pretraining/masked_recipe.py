@@ -11,7 +11,7 @@ from headwise.errors import SettingsError
 from headwise.models.sentence_encoder import TransformerEncoderSettings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import BundleForm
-from headwise.tasks.labels.recipe import METRICS, check_rung
+from headwise.tasks.labels.recipe import METRICS, check_encoder_settings
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
 
@@ -39,7 +39,8 @@ class MaskedRecipe(AnyRecipe):
     masking: MaskingSettings = MaskingSettings()
     """What is hidden."""
     second_task: Literal["none", "next_sentence"] = "none"
-    """What is learnt beside hidden words: whether one line follows another in the text, or nothing."""
+    """What is learnt beside masked tokens: whether one line follows another in the text, or
+    nothing."""
     model: TransformerEncoderSettings = TransformerEncoderSettings()
     """What is built."""
     training: TrainingSettings = TrainingSettings()
@@ -54,8 +55,8 @@ class MaskedRecipe(AnyRecipe):
             )
         if self.model.letters > 0:
             raise SettingsError(
-                "model.letters would show the letters of hidden words; set it to 0",
-                "model.letters 会泄露被遮住的词的字母；请设为 0",
+                "model.letters would show the letters of masked tokens; set it to 0",
+                "model.letters 会泄露被掩码的词元的字母；请设为 0",
             )
         if (self.second_task == "next_sentence") != self.model.halves:
             raise SettingsError(
@@ -69,5 +70,5 @@ class MaskedRecipe(AnyRecipe):
                 "false）",
             )
         self.training.keep.check_metric(METRICS)
-        check_rung(self.model, self.training, row_tokens=self.data.row_tokens)
+        check_encoder_settings(self.model, self.training, row_tokens=self.data.row_tokens)
         return self

@@ -1,13 +1,14 @@
-"""Starting from word vectors (`model.start_from` names a bundle of word2vec): its words are the
-vocabulary, its vectors the first embedding.
+"""Start from word vectors (`model.start_from` names a bundle of word2vec): its words become the
+vocabulary, its vectors the initial embedding.
 
-    E[word] = (vector - m) / (r √dim)      m: the mean of all vectors, r: root mean square of what is left, so that the table is as large
-    E[unknown word] = 0                       as a fresh one
+    E[word] = (vector - m) / (r √dim)      m: the mean of all vectors; r: the root mean square after
+    E[unknown word] = 0                    subtraction, so that the scale is that of a new table
 
-The mean is taken away because all words share it and it tells none from another (Mu & Viswanath
-2018). What a word means is then learnt from any text, and only what it means here from the labels
-(Collobert et al. 2011; Kim 2014). All other weights are fresh. Tested: the rows that were put in;
-another width, pieces instead of words and another case refused.
+The mean is subtracted because all words share it, so that it does not distinguish them (Mu &
+Viswanath 2018). The meaning of words is then learnt from unlabelled text, and only their role in
+the task from labels (Collobert et al. 2011; Kim 2014). All other weights are initialised as usual.
+Tested: the rows of the embedding; another width, pieces instead of words and another case are
+refused.
 """
 
 import math

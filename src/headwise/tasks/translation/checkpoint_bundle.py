@@ -57,7 +57,8 @@ def load_checkpoint_bundle(directory: Path, which: Which) -> TranslatorBundle:
 
 
 def _find_weights(path: Path, which: Which) -> tuple[int, Path]:
-    """The newest weights of this sort that are whole; damage is only an error if nothing is whole."""
+    """The newest weights of this sort that are whole; damage is only an error if nothing is
+    whole."""
     folder, kind = (
         (path / "best", SNAPSHOT) if which == "best" else (path / "checkpoints", CHECKPOINT)
     )

@@ -1,12 +1,11 @@
-"""A text that the model never learned to read: what to say beside its translation, which may be
-nonsense.
+"""Warnings about texts unlike the training text, whose translations may be wrong.
 
     target_language   the text is in the language that the model writes
-    unknown_words     most of its words are not in the training text (`text/known_words.py`), or most of its characters
-                      become bytes or the unknown token, which every tokenizer tells
-    other_language    only of models without counts of words: the built-in detector gives the source language a
-                      probability below `DOUBT`. It knows English, German and the scripts of Chinese, Japanese and
-                      Korean; of other source languages it says nothing
+    unknown_words     most of its words are not in the training text (`text/known_words.py`), or
+                      most of its characters become bytes or the unknown token
+    other_language    only for models without word counts: the built-in detector gives the source
+                      language a probability below `DOUBT`. It knows English, German and the scripts
+                      of Chinese, Japanese and Korean; other source languages get no warning
 
 Shared by `headwise translate` and `evaluate`, the server's replies and the page. The text is
 translated all the same. Tested with other languages, made-up words, and the model's own language.

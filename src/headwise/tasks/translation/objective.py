@@ -90,7 +90,8 @@ class PackedPairs:
 
 
 def plan_step(recipe: TranslationRecipe, sizes: Vocabularies) -> PlannedStep:
-    """The training step of a recipe as shapes; source rows are taken to be as long as target rows."""
+    """The training step of a recipe as shapes; source rows are taken to be as long as target
+    rows."""
     row, smoothing = recipe.data.row_tokens, recipe.training.objective.label_smoothing
 
     def build(rows: int) -> TranslationModel:

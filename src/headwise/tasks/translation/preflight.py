@@ -4,7 +4,7 @@ and will it fit?
 If it does not fit, the answer says what to halve; and so does the error if memory runs out all the
 same.
 
-    halve training.batch_tokens, double training.accumulation:  the same updates, half the activations
+    halve training.batch_tokens, double training.accumulation: equal updates, half the activations
 
 The prediction is that of `headwise plan`. Within its margin of error a run is warned, far beyond it
 is refused (exit status 2; `--anyway` starts it nevertheless). Small runs are let through by a bound

@@ -1,14 +1,14 @@
-"""What a translator is measured by while it learns: the loss of the validation set, and BLEU and
-chrF of real translations.
+"""Validation of a translator during training: the loss of the validation set, and BLEU and chrF of
+translations.
 
-    loss, perplexity    every pair of the set, given the right words so far
-    bleu, chrf          the first `evaluation.validation_sentences` pairs, translated greedily with the weights of this step
+    loss, perplexity    every pair of the set (teacher forcing)
+    bleu, chrf          the first `evaluation.validation_sentences` pairs, translated by greedy
+                        search with the weights of this step
 
-A loss says how surprised the model is by the right word; only a translation shows what it writes
-after a wrong word of its own. A few hundred sentences and the cheapest search follow the course of
-a training for little time: the number moves as the final score does, and is not that score. No
-randomness is drawn and no weight is touched, so that a training ends with the same bits whether it
-is watched or not.
+The loss measures the probability of the right token; only a translation shows what follows a wrong
+one. A few hundred sentences and greedy search take little time; the scores follow the final score
+without being equal to it. Nothing random is drawn and no weight is changed, so that a training ends
+with the same bits with and without validation.
 
 Tested: the same weights and optimiser with and without, before and after resuming; the scores are
 those of the finished bundle.

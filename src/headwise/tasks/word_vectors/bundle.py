@@ -1,6 +1,7 @@
 """The bundle of word vectors: a table of vectors and the words of its rows.
 
-    model/  vectors.safetensors   words.json   recipe.yaml   results.json   README.md   MANIFEST.json
+    model/  vectors.safetensors   words.json   recipe.yaml   results.json
+            README.md   MANIFEST.json
 
 Vectors of other tools can be imported; such a bundle has no recipe and no counts.
 """
@@ -31,8 +32,8 @@ CARD_USE = """```bash
 headwise nearest king --model DIR
 ```
 
-A word has one vector, whatever it means in a sentence; the vectors repeat the habits of their training
-text, prejudices included."""
+A word has one vector, whatever it means in a sentence; the vectors repeat the habits of their
+training text, prejudices included."""
 
 
 @dataclass(frozen=True)

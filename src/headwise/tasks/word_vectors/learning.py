@@ -1,14 +1,12 @@
 """Word vectors from running text: the recipe, the training, the bundle.
 
     task: word_vectors
-    data: {train: corpus/english.txt}                      # one sentence or paragraph a line, also .gz and .xz; known:ptb/train; or a list
+    data: {train: corpus/english.txt}      # one sentence or paragraph a line; .gz, .xz, known:…
     model: {kind: skip_gram, dim: 100}
 
-    runs/words/model/  vectors.safetensors   words.json   recipe.yaml   results.json   README.md   MANIFEST.json
-
-A piece of text is thinned, cut into windows and learnt as a pure function of (seed, epoch, piece);
-with one thread a run repeats to the last bit, with several the order in which they meet the tables
-is the machine's.
+The bundle is in runs/words/model (bundle.py). Each piece of text is subsampled, cut into windows
+and learnt from as a pure function of (seed, epoch, piece). With one thread a run repeats to the
+last bit; with several, the order of updates depends on the machine.
 """
 
 import time
@@ -47,8 +45,8 @@ NUM_PIECES = 64
 BATCH_WORDS = 512
 """Centres at most whose changes are computed from the same state of the tables."""
 BATCH_RATE = 3.0
-"""Rate × pairs of the most frequent word in a batch, strangers included: its changes add up, and
-too many overshoot."""
+"""Rate × pairs of the most frequent word in a batch, negative samples included: its changes add
+up, and too many overshoot."""
 MANY_WORDS = 0.2
 """Questions about the most frequent word, of one centre, below which a text counts as one of many
 words: there CBOW stands twice the batch."""
@@ -130,10 +128,11 @@ def first_rate(recipe: WordVectorRecipe) -> float:
     return 0.025 if recipe.model.kind == "skip_gram" else 0.05
 
 
-def num_strangers(recipe: WordVectorRecipe, output: NegativeSampling) -> int:
-    """Strangers drawn for a block.
+def num_negative_samples(recipe: WordVectorRecipe, output: NegativeSampling) -> int:
+    """Negative samples drawn for a block.
 
-    CBOW asks once a centre, not once a pair: its strangers cost more of its time, and fewer do.
+    CBOW computes one loss a centre, not one a pair: samples take a larger share of its time, and
+    fewer are enough.
     """
     if output.pool is not None:
         return output.pool
@@ -141,7 +140,8 @@ def num_strangers(recipe: WordVectorRecipe, output: NegativeSampling) -> int:
 
 
 def batch_words(recipe: WordVectorRecipe, answers: float) -> int:
-    """Centres of a batch, for an output that answers this many questions for each pair on average."""
+    """Centres of a batch, for an output that answers this many questions for each pair on
+    average."""
     if recipe.model.kind == "skip_gram":
         pairs = recipe.model.window + 1.0
     else:  # a mean moves less than its words
@@ -162,12 +162,12 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
         share, batch, pool = (
             output.share,
             batch_words(recipe, answers),
-            num_strangers(recipe, output),
+            num_negative_samples(recipe, output),
         )
 
         def ask(centres: Tensor, generator: np.random.Generator) -> BlockTargets:
-            strangers = sampler.draw((len(centres), pool), generator)
-            return sample_targets(centres, strangers, negatives=output.negatives)
+            samples = sampler.draw((len(centres), pool), generator)
+            return sample_targets(centres, samples, negatives=output.negatives)
     else:
         paths = build_huffman(stream.counts)
         tables = start_tables(num_words, paths.num_nodes, model.dim, generator=generator)

@@ -42,13 +42,14 @@ class NegativeSampling(Settings):
 
     kind: Literal["negative_sampling"] = "negative_sampling"
     negatives: int = Field(default=5, ge=1, le=1000)
-    """Strangers for each pair."""
+    """Negative samples for each pair."""
     power: float = Field(default=0.75, ge=0, le=1)
-    """Strangers are drawn in proportion to count^power."""
+    """Negative samples are drawn in proportion to count^power."""
     share: int = Field(default=16, ge=1, le=256)
-    """Neighbouring centres that share their strangers."""
+    """Neighbouring centres that share their negative samples."""
     pool: int | None = Field(default=None, ge=1, le=1024)
-    """Strangers drawn for such a block; each weighs negatives/pool; none = 24, or 20 for cbow."""
+    """Negative samples drawn for such a block, each of weight negatives/pool; null: 24, or 20 for
+    cbow."""
 
 
 class HierarchicalSoftmax(Settings):
