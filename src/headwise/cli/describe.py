@@ -17,12 +17,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "逐部分列出模型的参数、内存与运算量",
         ),
         description=say(
-            "MODEL is a bundle (runs/demo/model), a recipe file or a shipped recipe's name.\n\n"
+            "MODEL is a bundle (runs/demo/model), a recipe file or a shipped recipe's name, of any "
+            "task. A trained model is shown with its scores.\n\n"
             "  headwise describe runs/demo/model\n"
-            "  headwise describe base model.dim=256",
-            "MODEL 可为模型目录（runs/demo/model）、配方文件或自带配方名。\n\n"
+            "  headwise describe base model.dim=256\n"
+            "  headwise describe ptb-gpt",
+            "MODEL 可为模型目录（runs/demo/model）、配方文件或自带配方名，任何任务都可以。"
+            "训练好的模型会连同得分一起显示。\n\n"
             "  headwise describe runs/demo/model\n"
-            "  headwise describe base model.dim=256",
+            "  headwise describe base model.dim=256\n"
+            "  headwise describe ptb-gpt",
         ),
     )
     parser.add_argument(

@@ -1,5 +1,5 @@
-"""`headwise plan`: what a training will take, before it is started: memory, speed, duration, disk,
-layout.
+"""`headwise plan`: what a run of any task will take, before it is started: memory, speed, duration,
+disk, layout.
 """
 
 import argparse
@@ -16,7 +16,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     examples = (
         "  headwise plan base data.train=my/train\n"
         "  headwise plan big --device h200 --gpus 64 --bandwidth 50\n"
-        "  headwise plan base --memory 24 training.batch_tokens=65536"
+        "  headwise plan base --memory 24 training.batch_tokens=65536\n"
+        "  headwise plan english-masked --device h200"
     )
     parser = commands.add_parser(
         "plan",
@@ -25,10 +26,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "预测一次训练所需的内存、速度、时间与磁盘",
         ),
         description=say(
-            "Predict a training before it starts. Without --device this machine is measured for "
+            "Predict a training of any task before it starts. Without --device this machine is measured for "
             "a few seconds; with it, published figures are used. The aim is memory within 15 %, "
             f"speed within 25 %.\n\n{examples}",
-            "在训练开始前作出预测。不写 --device 时对本机测量几秒；写了则用公布的参数。"
+            "在训练开始前作出预测，任何任务都可以。不写 --device 时对本机测量几秒；写了则用公布的参数。"
             "目标是内存误差在 15% 以内，速度在 25% 以内。\n\n" + examples,
         ),
     )
@@ -45,6 +46,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="key.path=value",
         help=say("change one value of the recipe", "修改配方中的一个值"),
     )
+    _add_machine(parser)
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
+
+
+def _add_machine(parser: argparse.ArgumentParser) -> None:
+    """What the run would be trained on."""
     parser.add_argument(
         "--device",
         metavar="NAME",
@@ -71,9 +80,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         type=positive_number,
         metavar="GB/s",
         help=say("what each device can send while all do", "所有设备同时发送时各自的带宽"),
-    )
-    parser.add_argument(
-        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
     )
 
 

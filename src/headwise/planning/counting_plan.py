@@ -37,8 +37,8 @@ class CountingPlan:
         remarks = [
             say(
                 "This model is counted by one process on the CPU of this machine: there are no "
-                "devices to choose or to share it",
-                "该模型由一个进程在本机 CPU 上计数得到：不存在设备的选择或分担",
+                "devices to choose, and several cannot share the work",
+                "该模型由一个进程在本机 CPU 上计数得到：没有设备可选，也不能由多个设备分担",
             )
             + (
                 say(

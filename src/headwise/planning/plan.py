@@ -257,7 +257,9 @@ class Plan:
             if written_out
             else say("element-wise operations", "逐元素运算"),
             "optimizer": say("optimiser", "优化器"),
-            "launches": say("launching GPU kernels", "启动 GPU 内核"),
+            "launches": say("calling operations", "调用各运算")
+            if self.hardware.kind == "cpu"
+            else say("launching GPU kernels", "启动 GPU 内核"),
         }
         rows: Rows = [
             (

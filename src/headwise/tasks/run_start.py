@@ -1,6 +1,6 @@
 """How every run begins and what it has to show in the end, whatever its task.
 
-A run directory is opened, its data prepared; if that fails, what was made for it is taken away
+A run directory is opened, its data prepared; if that fails, what was made for it is removed
 again: bad input leaves nothing behind.
 """
 
@@ -40,7 +40,7 @@ class RunSummary:
 def begin_run(
     directory: Path, recipe: AnyRecipe, prepare: Callable[[], Prepared], *, resume: bool
 ) -> tuple[RunDirectory, Prepared]:
-    """Open the run and do what comes first in it; if that fails, what was made for it is taken away
+    """Open the run and do what comes first in it; if that fails, what was made for it is removed
     again.
     """
     new = [path for path in (directory, *directory.parents) if not path.exists()]

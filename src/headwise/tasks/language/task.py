@@ -142,7 +142,7 @@ class NgramTask(LanguageTask, CountedTask[LanguageRecipe, TokenizedText]):
         assert isinstance(model, NgramModel)
         return tuple(
             CountedPart(
-                (f"{order}-grams: {len(level.keys):,}", f"{order} 元：{len(level.keys):,}"),
+                (f"{order}-grams: {len(level.keys):,}", f"{order} 元语法：{len(level.keys):,} 个"),
                 len(level.probabilities) + len(level.weights),
                 level.keys.nbytes + level.probabilities.nbytes + level.weights.nbytes,
             )

@@ -1,15 +1,13 @@
-"""What is asked before a run starts, so that it does not fail after an hour: is there a test set,
-and will it fit?
+"""Checks before a translator is trained, so that a run does not fail after an hour: does it fit
+into memory, can the batch be shared, is there a test set, can the search of the recipe be done?
 
-If it does not fit, the answer says what to halve; and so does the error if memory runs out all the
-same.
+A run that does not fit is told what to halve.
 
     halve training.batch_tokens, double training.accumulation: equal updates, half the activations
 
 The prediction is that of `headwise plan`. Within its margin of error a run is warned, far beyond it
 is refused (exit status 2; `--anyway` starts it nevertheless). Small runs are let through by a bound
-that costs nothing. Tested by a limit on the address space, and by handing in errors as torch raises
-them.
+that costs nothing. Tested by a limit on the address space.
 """
 
 import logging
