@@ -11,14 +11,15 @@ from headwise.cli.options.parser import override, positive
 from headwise.cli.options.paths import RecipeName
 from headwise.language import say
 
+EXAMPLES = (
+    "  headwise plan base data.train=my/train\n"
+    "  headwise plan big --device h200 --gpus 64 --bandwidth 50\n"
+    "  headwise plan base --memory 24 training.batch_tokens=65536\n"
+    "  headwise plan english-masked --device h200"
+)
+
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    examples = (
-        "  headwise plan base data.train=my/train\n"
-        "  headwise plan big --device h200 --gpus 64 --bandwidth 50\n"
-        "  headwise plan base --memory 24 training.batch_tokens=65536\n"
-        "  headwise plan english-masked --device h200"
-    )
     parser = commands.add_parser(
         "plan",
         help=say(
@@ -26,11 +27,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "预测一次训练所需的内存、速度、时间与磁盘",
         ),
         description=say(
-            "Predict a training of any task before it starts. Without --device this machine is measured for "
-            "a few seconds; with it, published figures are used. The aim is memory within 15 %, "
-            f"speed within 25 %.\n\n{examples}",
-            "在训练开始前作出预测，任何任务都可以。不写 --device 时对本机测量几秒；写了则用公布的参数。"
-            "目标是内存误差在 15% 以内，速度在 25% 以内。\n\n" + examples,
+            "Predict a training of any task before it starts. Without --device this machine is "
+            "measured for a few seconds; with it, published figures are used. The aim is memory "
+            f"within 15 %, speed within 25 %.\n\n{EXAMPLES}",
+            (
+                "在训练开始前作出预测，任何任务都可以。不写 --device 时对本机测量几秒；"
+                "写了则用公布的参数。目标是内存误差在 15% 以内，速度在 25% 以内。\n\n"
+            )
+            + EXAMPLES,
         ),
     )
     parser.add_argument(

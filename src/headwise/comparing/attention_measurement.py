@@ -81,18 +81,8 @@ def measure_point(name: str, settings: AttentionKind, length: int, conditions: C
     # Drop the code compiled for the last length, so that this one is not counted as a
     # recompilation.
     torch.compiler.reset()
-    layer = build_attention(
-        settings,
-        dim=conditions.heads * conditions.head_dim,
-        num_heads=conditions.heads,
-        dropout_rate=0.0,
-        role="decoder" if conditions.causal else "encoder",
-    )
-    initialize(layer, torch_generator("attention comparison", "weights"))
-    kernel = layer.kernel
+    kernel = _build_kernel(settings, conditions)
     shares = keys_are_queries(kernel)
-    if isinstance(kernel, nn.Module):
-        kernel.to(device=device)
     mask = causal() if conditions.causal else everything()
     mask = kernel.prepare(mask, length, length, device)
 
@@ -126,9 +116,8 @@ def measure_point(name: str, settings: AttentionKind, length: int, conditions: C
         length,
         forward_seconds=forward_seconds,
         both_seconds=both_seconds,
-        memory_mib=None
-        if memory is None
-        else max(0.0, memory),  # a process may release more memory than it took
+        # A process may release more memory than it took.
+        memory_mib=None if memory is None else max(0.0, memory),
         distance=distance_from_exact(forward(), (q, k, v), kernel, is_causal=conditions.causal),
         operations=float(
             conditions.batch
@@ -137,6 +126,22 @@ def measure_point(name: str, settings: AttentionKind, length: int, conditions: C
             )
         ),
     )
+
+
+def _build_kernel(settings: AttentionKind, conditions: Conditions) -> Kernel:
+    """The kernel of a layer with initial weights, on the device of the measurement."""
+    layer = build_attention(
+        settings,
+        dim=conditions.heads * conditions.head_dim,
+        num_heads=conditions.heads,
+        dropout_rate=0.0,
+        role="decoder" if conditions.causal else "encoder",
+    )
+    initialize(layer, torch_generator("attention comparison", "weights"))
+    kernel = layer.kernel
+    if isinstance(kernel, nn.Module):
+        kernel.to(device=torch.device(conditions.device))
+    return kernel
 
 
 def _start_products(device: torch.device) -> None:
