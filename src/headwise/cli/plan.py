@@ -30,11 +30,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "Predict a training of any task before it starts. Without --device this machine is "
             "measured for a few seconds; with it, published figures are used. The aim is memory "
             f"within 15 %, speed within 25 %.\n\n{EXAMPLES}",
-            (
-                "在训练开始前作出预测，任何任务都可以。不写 --device 时对本机测量几秒；"
-                "写了则用公布的参数。目标是内存误差在 15% 以内，速度在 25% 以内。\n\n"
-            )
-            + EXAMPLES,
+            "在训练开始前作出预测，任何任务都可以。不写 --device 时对本机测量几秒；"
+            "写了则用公布的参数。目标是内存误差在 15% 以内，速度在 25% 以内。\n\n" + EXAMPLES,
         ),
     )
     parser.add_argument(
