@@ -37,7 +37,7 @@ def check_memory(trial: Trial, training: TrainingSettings, *, anyway: bool) -> N
     device = choose_device(training.device)
     available = available_memory(device)
     module = trial.trainable.module
-    if available is None or bound_memory(module, training.batch_tokens) < available // 2:
+    if available is None or bound_step(module, training.batch_tokens) < available // 2:
         return
     needed = measure_cost(trial, training=training).memory
     if needed <= (1 - MARGIN_OF_MEMORY) * available:
@@ -81,7 +81,7 @@ def _refuse_or_warn(said: tuple[str, str], *, may_fit: bool) -> None:
     )
 
 
-def bound_memory(module: nn.Module, num_tokens: int) -> int:
+def bound_step(module: nn.Module, num_tokens: int) -> int:
     """Certainly more than a step of so many tokens takes."""
     maps = [part for part in module.modules() if isinstance(part, nn.Linear | nn.RNNBase)]
     matrices = [

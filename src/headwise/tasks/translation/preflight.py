@@ -14,7 +14,6 @@ import logging
 import os
 
 import torch
-from torch import nn
 
 from headwise.blocks.dropout import NUM_LEVELS, count_levels
 from headwise.data.batching import Share
@@ -32,7 +31,7 @@ from headwise.planning.available_memory import available_memory
 from headwise.planning.cost_prediction import MemoryParts
 from headwise.planning.hardware import GIB, GLIBC_HEAP
 from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
-from headwise.tasks.memory_check import TooLargeError
+from headwise.tasks.memory_check import TooLargeError, bound_step
 from headwise.tasks.planned_step import PlannedStep, choose_execution, find_vocabularies
 from headwise.tasks.planner import Planner
 from headwise.tasks.task import rows_of_batch
@@ -107,24 +106,10 @@ def parts_of_process(
 
 
 def bound_memory(step: PlannedStep) -> int:
-    """Certainly more than a step takes: every linear map and recurrent layer keeps its input and
-    output, four times over, in fp32.
-    """
+    """Certainly more than a step takes; attention that writes its table out grows with the row."""
     with torch.device("meta"):
         module = step.build(step.num_rows)
-    maps = [part for part in module.modules() if isinstance(part, nn.Linear | nn.RNNBase)]
-    matrices = [
-        weight
-        for part in maps
-        for name, weight in part.named_parameters(recurse=False)
-        if "weight" in name
-    ]
-    widths = sum(sum(weight.shape) for weight in matrices)
-    tokens = step.num_rows * step.row
-    lengthy = 1 + step.row / 512  # attention that writes its table out grows with the row
-    return int(24 * tokens * widths * lengthy) + 16 * sum(
-        parameter.numel() for parameter in module.parameters()
-    )
+    return bound_step(module, int(step.num_rows * step.row * (1 + step.row / 512)))
 
 
 def _say_need(fixed: int, batch: int, room: float) -> tuple[str, str]:
