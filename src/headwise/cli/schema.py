@@ -39,8 +39,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         nargs="?",
         default="translation",
         choices=_TaskWords(),
+        metavar=say("TASK", "任务"),  # the names of the choices are not looked up for the help
         help=say(
-            "of a recipe of this task (default: translation)", "该任务的配方（默认：translation）"
+            "the task of the recipe (default: translation)", "配方的任务（默认：translation）"
         ),
     )
 

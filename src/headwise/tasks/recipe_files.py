@@ -113,14 +113,11 @@ def propose_overrides(option: str, value: str, *, task: str) -> list[str]:
     from headwise.tasks.table import find_entry
 
     word, entry = option.removeprefix("--").replace("-", "_"), find_entry(task)
-    usual = [
-        one
-        for one in find_usual(word)
-        if entry is not None
-        and all(has_path(entry.recipe_type, path.split(".")) for path in one.paths)
-    ]
-    if usual:
-        return [f"{path}={value if one.same_value else '…'}" for one in usual for path in one.paths]
+    for usual in find_usual(word):  # the first whose keys the task has
+        if entry is not None and all(
+            has_path(entry.recipe_type, path.split(".")) for path in usual.paths
+        ):
+            return [f"{path}={value if usual.same_value else '…'}" for path in usual.paths]
     return [f"{path}={value}" for path in find_keys(word, task=task)]
 
 
