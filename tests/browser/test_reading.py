@@ -36,7 +36,7 @@ def test_all_heads_of_a_language_model(visit: Visit, reading: str) -> None:
     expect(page.locator(".heads button")).to_have_count(6)
     large = page.locator("figure", has=page.get_by_role("heading", name="一个头"))
     large.get_by_role("button", name="表格").click()
-    expect(large.locator("thead th")).to_have_text(["看向 →", "</s>", *TEXT.split("+")])
+    expect(large.locator("thead th")).to_have_text(["关注 →", "</s>", *TEXT.split("+")])
     body = {
         "text": TEXT.replace("+", " "),
         "maps": {"kinds": ["decoder_self"], "layers": [1], "heads": [1], "bits": 16},

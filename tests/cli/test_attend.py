@@ -110,7 +110,7 @@ def test_files_are_read(headwise: Headwise) -> None:
         (["--example", "waist", "--keys", "lost.csv"], "lost.csv: No such file"),
         (
             ["--example", "waist", "--plot", "a.pdf"],
-            "'a.pdf' does not end in .png or .svg, which are the pictures that can be drawn",
+            "'a.pdf' does not end in .png or .svg, which are the formats of pictures",
         ),
         (["--example", "waist", "--plot", "a"], "name it for example a.png"),
         (

@@ -15,15 +15,18 @@ from tests.docs.pages import ROOT, read_page
 GLOSSARY = ROOT / "docs" / "glossary.md"
 SOURCE = ROOT / "src" / "headwise"
 NOT_YET_CLEAN = {
-    "cli",
-    "comparing",
-    "explorer",
     "serving",
 }
 """Folders of the source, and modules beside them, that still hold such words. Take a name out when
 it is clean; add none."""
 
-ORDINARY = ("gap_filling", "Filling in a gap", "Questions, wishes", '"ask-wish"')
+ORDINARY = (
+    "gap_filling",
+    "Filling in a gap",
+    "Questions, wishes",
+    '"ask-wish"',
+    '"rungs": [',  # a key of lineage.json, which older files have
+)
 """Phrases in which a rejected word has its ordinary meaning."""
 
 

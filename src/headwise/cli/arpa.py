@@ -12,10 +12,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "arpa",
         help=say("write an n-gram model as an ARPA file", "把 n 元语法模型写成 ARPA 文件"),
         description=say(
-            "The same as `headwise export MODEL FILE.arpa`. ARPA is the text form of n-gram "
-            "models that KenLM and SRILM read. The other way needs no command: score and predict "
-            "take an ARPA file as --model.\n\n  headwise arpa runs/ptb ptb.arpa.gz\n  headwise "
-            "score --model ptb.arpa.gz 'the company said'",
+            "The same as `headwise export MODEL FILE.arpa`. ARPA is the text format of n-gram "
+            "models that KenLM and SRILM read. To read an ARPA file, give it to score or predict "
+            "as --model.\n\n  headwise arpa runs/ptb ptb.arpa.gz\n  headwise score --model "
+            "ptb.arpa.gz 'the company said'",
             "与 `headwise export MODEL FILE.arpa` 相同。ARPA 是 n 元语法模型的文本形式，KenLM 与 "
             "SRILM 都能读取。反方向无需命令：score 与 predict 的 --model 可直接给 ARPA 文件。"
             "\n\n  headwise arpa runs/ptb ptb.arpa.gz\n  headwise score --model ptb.arpa.gz 'the "

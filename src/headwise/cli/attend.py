@@ -33,11 +33,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "attend",
         help=say("attention step by step, for numbers you give", "用给定的数逐步演算注意力"),
         description=say(
-            "Attention asks three things of keys, values and queries: how alike is a query to "
-            "each key (scores), what share does each key get (weights), and what do the values "
-            "make by these shares (outputs). All numbers of the three steps are "
-            "printed.\n\nNumbers stand behind an option with commas between them and `;` between "
-            "rows, or in a small CSV file with a row a line. 51,56,58 is three keys of one "
+            "Attention has three steps: how similar a query is to each key (scores), the scores "
+            "normalised to sum to one (weights), and the values summed with these weights "
+            "(outputs). All numbers of the three steps are printed.\n\nWrite numbers with commas "
+            "between them and `;` between rows, or give a small CSV file with one row a line. "
+            "51,56,58 is three keys of one "
             f"number; 51,70; is one key of two.\n\n{shown}\n\nScores: dot q·k, scaled_dot "
             "q·k/√dim, additive w_v·tanh(W_q q + W_k k), concat v·tanh(W[q;k]), bilinear q·Wk "
             "(Luong's general), cosine, location (W q)_j, gaussian −|q−k|²/2. Those with W need "
@@ -45,9 +45,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "are drawn from --seed, and bilinear starts as 1/√dim on the diagonal, which is "
             "scaled_dot. Further settings are key=value: score.width=2, score.scale=5, "
             "score.hidden=3; a window over the keys is window.kind=local_m or local_p (Luong), "
-            "window.half_width=1, with W_p and v_p for the place that local_p predicts.",
-            "注意力对键、值、查询做三件事：查询与每个键有多像（分数），每个键分得多少（权重），"
-            "值按权重合成什么（输出）。三步中的所有数都会打印出来。\n\n数写在选项之后，"
+            "window.half_width=1, with W_p and v_p for the position that local_p predicts.",
+            "注意力分三步：查询与每个键有多相似（分数），把分数归一化使其和为一（权重），"
+            "按权重对值求和（输出）。三步中的所有数都会打印出来。\n\n数写在选项之后，"
             "以逗号分隔，行与行以 `;` 分隔；也可放在小 CSV 文件中，一行一条。51,56,58 "
             f"是三个一维的键；51,70; 是一个二维的键。\n\n{shown}\n\n打分：dot q·k，scaled_dot "
             "q·k/√dim，additive w_v·tanh(W_q q + W_k k)，concat v·tanh(W[q;k])，bilinear "
@@ -74,7 +74,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "--plot",
         metavar="FILE",
         type=OutputFile,
-        help=say("also draw it (.png or .svg)", "同时画图（.png 或 .svg）"),
+        help=say("also draw a picture (.png or .svg)", "同时画图（.png 或 .svg）"),
     )
 
 
@@ -91,16 +91,16 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
         "--keys",
         type=Input,
         metavar="NUMBERS",
-        help=say("what is compared with; or a CSV file", "被比较的键；或 CSV 文件"),
+        help=say("keys, which queries are compared with; or a CSV file", "被比较的键；或 CSV 文件"),
     )
     parser.add_argument(
         "--values",
         type=Input,
         metavar="NUMBERS",
-        help=say("what is mixed, one for each key", "被混合的值，每个键一个"),
+        help=say("values, one for each key", "被混合的值，每个键一个"),
     )
     parser.add_argument(
-        "--queries", type=Input, metavar="NUMBERS", help=say("what asks", "提问的查询")
+        "--queries", type=Input, metavar="NUMBERS", help=say("queries", "提问的查询")
     )
     parser.add_argument(
         "--score",
@@ -124,7 +124,8 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=NUMBERS",
         help=say(
-            'of a learned score: W_q="1,0;0,1", W_k, w_v, W or v; of a window: W_p, v_p',
+            'a parameter of a learned score: W_q="1,0;0,1", W_k, w_v, W or v; of a window: W_p, '
+            "v_p",
             '学得的打分的参数：W_q="1,0;0,1"、W_k、w_v、W 或 v；窗口的参数：W_p、v_p',
         ),
     )
@@ -133,7 +134,7 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help=say("parameters not given are drawn from it", "未给出的参数由它抽取"),
+        help=say("seed of the parameters that are not given", "未给出的参数由它抽取"),
     )
 
 

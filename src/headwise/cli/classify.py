@@ -18,8 +18,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "classify",
         help=say("name the class of a text", "判断文本的类别"),
         description=say(
-            "The class of each text by a trained classifier, with its probability; or how often "
-            "it is right.\n\n  headwise classify --model runs/sst2 'a film worth seeing'\n  "
+            "Classify each text with a trained classifier and print the probability, or measure "
+            "its accuracy.\n\n  headwise classify --model runs/sst2 'a film worth seeing'\n  "
             "headwise classify --model runs/sst2 --file reviews.txt --json\n  headwise classify "
             "--model runs/sst2 --measure known:sst2/test",
             "用训练好的分类模型给出每条文本的类别与概率；或度量其准确率。\n\n"

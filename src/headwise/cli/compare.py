@@ -23,22 +23,22 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description=say(
             "Train recipes, or alternatives of a value, with the same budget, data and seeds, and "
             "write one table: quality with confidence intervals, parameters, time per step, "
-            "memory, speed. Translators, taggers and classifiers. Stop whenever you like: the "
-            "same command goes on.\n\n  headwise compare pocket model.norm.kind=layer,rms --seeds "
-            "1,2,3 --directory runs/norms\n  headwise compare pocket "
+            "memory, speed. For translators, taggers and classifiers. You can stop at any time; "
+            "the same command resumes.\n\n  headwise compare pocket model.norm.kind=layer,rms "
+            "--seeds 1,2,3 --directory runs/norms\n  headwise compare pocket "
             "'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n  "
             "headwise compare base my.yaml training.steps=20000 --directory runs/two\n  headwise "
             "compare ud-ewt-tags model.kind=word,window,encoder model.letters=0 --directory "
-            "runs/taggers\n\nWhat all runs would refuse is said before any begins; runs with the "
-            "same data and text prepare it once.\n\n`headwise compare attention` measures every "
-            "attention kernel at growing lengths: time, memory, distance from exact attention "
-            "(all of them up to 4,096 tokens: 6 minutes on two busy CPU cores):\n\n  headwise "
-            "compare attention --directory runs/attention --lengths 512,1024,2048\n\n`headwise "
-            "compare lineage` trains language models from n-grams to GPT on one text and asks "
-            "them the same questions:\n\n  headwise compare lineage --directory runs/lineage "
-            "--sentences 'the dog sees the cat' 'the dog the sees cat' --beginning 'the dog'\n  "
-            "headwise compare lineage --directory runs/ptb data.train=known:ptb/train "
-            "data.valid=known:ptb/valid data.test=known:ptb/test",
+            "runs/taggers\n\nProblems that all runs share are reported before the first one "
+            "starts; runs with the same data and text prepare it once.\n\n`headwise compare "
+            "attention` measures every attention kernel at growing lengths: time, memory, "
+            "distance from exact attention (all of them up to 4,096 tokens: 6 minutes on two busy "
+            "CPU cores):\n\n  headwise compare attention --directory runs/attention --lengths "
+            "512,1024,2048\n\n`headwise compare lineage` trains language models from n-grams to "
+            "GPT on one text and asks them the same questions:\n\n  headwise compare lineage "
+            "--directory runs/lineage --sentences 'the dog sees the cat' 'the dog the sees cat' "
+            "--beginning 'the dog'\n  headwise compare lineage --directory runs/ptb "
+            "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
             "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、"
             "参数、每步用时、内存、速度。可用于翻译、标注与分类。可随时停止：同一条命令会接着做。"
             "\n\n  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory "
@@ -81,14 +81,14 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds",
         metavar="1,2,3",
-        help=say("train each variant with each of these", "每个变体分别用这些种子训练"),
+        help=say("train each variant with each of these seeds", "每个变体分别用这些种子训练"),
     )
     parser.add_argument(
         "--jobs",
         type=positive,
         default=1,
         metavar="N",
-        help=say("runs at the same time", "同时进行的运行数"),
+        help=say("number of runs at the same time", "同时进行的运行数"),
     )
     parser.add_argument(
         "--json", action="store_true", help=say("print the table as JSON", "以 JSON 输出表格")
@@ -107,7 +107,7 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help=say("kernels to measure (default: all)", "要测量的内核（默认：全部）"),
     )
-    group.add_argument("--lengths", metavar="512,1024", help=say("of the sequence", "序列长度"))
+    group.add_argument("--lengths", metavar="512,1024", help=say("sequence lengths", "序列长度"))
     group.add_argument(
         "--heads",
         type=positive,
@@ -126,7 +126,11 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=say("sequences at once (default: 1)", "一次的序列数（默认 1）"),
     )
-    group.add_argument("--causal", action="store_true", help=say("look back only", "只看前文"))
+    group.add_argument(
+        "--causal",
+        action="store_true",
+        help=say("causal: attend to earlier positions only", "只看前文"),
+    )
     group.add_argument(
         "--device",
         choices=("auto", "cpu", "cuda"),
@@ -135,7 +139,9 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--precision",
         choices=("auto", "fp32", "bf16"),
-        help=say("of q, k and v; auto: bf16 on a GPU", "q、k、v 的精度；auto：GPU 上用 bf16"),
+        help=say(
+            "precision of q, k and v; auto: bf16 on a GPU", "q、k、v 的精度；auto：GPU 上用 bf16"
+        ),
     )
     group.add_argument(
         "--compile",
@@ -157,8 +163,8 @@ def _add_lineage(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         metavar=("NATURAL", "ODD"),
         help=say(
-            "which is more natural? (default: a test line, and the same with two neighbours "
-            "exchanged)",
+            "which is more natural? (default: a test line, and the same line with two "
+            "neighbouring words exchanged)",
             "哪句更自然？（默认：一行测试文本，及交换其中两个相邻词后的句子）",
         ),
     )
@@ -166,7 +172,7 @@ def _add_lineage(parser: argparse.ArgumentParser) -> None:
         "--beginning",
         metavar="TEXT",
         help=say(
-            "which word comes next? (default: after half of that line)",
+            "which word comes next? (default: after the first half of that line)",
             "下一个词是什么？（默认：该行的前半）",
         ),
     )

@@ -44,7 +44,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help=say("default: all that are here", "默认：本地已有的全部"),
+        help=say("default: all on disk", "默认：本地已有的全部"),
     )
     for action in (listing, fetching, checking):
         action.add_argument(

@@ -44,21 +44,21 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "--fresh",
         action="store_true",
         help=say(
-            "train anew even if DIR holds a finished demo", "即使 DIR 中已有完成的演示也重新训练"
+            "train again even if DIR holds a finished demo", "即使 DIR 中已有完成的演示也重新训练"
         ),
     )
     parser.add_argument(
         "--quick",
         action="store_true",
         help=say(
-            "train a tenth as long: to see the course, not the quality",
+            "train a tenth as long, to see how it works; the quality is low",
             "只训练十分之一：看过程，不看质量",
         ),
     )
     parser.add_argument(
         "--json",
         action="store_true",
-        help=say("print the results as JSON, ask nothing", "以 JSON 输出结果，不提问"),
+        help=say("print the results as JSON, without questions", "以 JSON 输出结果，不提问"),
     )
 
 

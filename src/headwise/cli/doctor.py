@@ -15,8 +15,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "check this machine, and optionally a run directory", "检查本机，也可检查运行目录"
         ),
         description=say(
-            "Says what this machine can do (processor, accelerator, compiler, versions). With "
-            "DIR, verifies every checkpoint and the bundle of a run by checksum and says what is "
+            "Shows what this machine can do (processor, accelerator, compiler, versions). With "
+            "DIR, verifies every checkpoint and the bundle of a run by checksum and shows what is "
             "damaged and what to do.\n\n  headwise doctor\n  headwise doctor runs/demo",
             "说明本机能力（处理器、加速器、编译器、版本）。给出 DIR 时，"
             "按校验和检查该运行的每个检查点与模型，指出损坏之处与处理办法。\n\n  headwise "

@@ -55,7 +55,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--hypothesis",
         type=SentenceFile,
         metavar="FILE",
-        help=say("ready translations instead of a model", "已有译文，代替模型"),
+        help=say("finished translations instead of a model", "已有译文，代替模型"),
     )
     parser.add_argument(
         "--source", type=TextFilePath, metavar="FILE", help=say("text to translate", "源文")
@@ -65,7 +65,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=SentenceFile,
         required=True,
         metavar="FILE",
-        help=say("the right translations", "参考译文"),
+        help=say("reference translations", "参考译文"),
     )
     parser.add_argument(
         "--against",
@@ -105,7 +105,7 @@ def _add_scoring(parser: argparse.ArgumentParser) -> None:
         "--pretokenized",
         action="store_true",
         help=say(
-            "texts are tokenised already: BLEU counts their tokens as they stand",
+            "the texts are tokenised already; BLEU counts their tokens as they are",
             "文本已分词，BLEU 按现有词计",
         ),
     )

@@ -21,21 +21,21 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "explore",
         help=say(
-            "watch a model attend, search and decide, on a page",
+            "explore on a web page how a model attends, searches and decides",
             "在网页上观察模型的注意、搜索与抉择",
         ),
         description=say(
-            "Opens a page in your browser, served from this machine to this machine. On it you "
-            "translate a sentence and see which word looked at which, every head of every layer, "
-            "each step with what else might have been written, the tree of the beam search, and "
-            "what each source word is worth. Nothing is loaded from the network.\n\nWithout a "
-            "model it shows the demo's, and offers to train it if there is none; or give your "
-            "own, one or several:\n\n  headwise explore\n  headwise explore runs/mine\n  headwise "
-            "explore de=runs/a zh=runs/b\n  headwise explore runs/mine --no-browser --port "
-            "0\n\nEvery figure can be saved (SVG, PNG, CSV, JSON), opened as a table, linked to, "
-            "and asked for again with the curl or Python line it shows. The page is also at / of "
+            "Opens a page in your browser that only this machine can reach. Translate a sentence "
+            "on it and see which words attend to which, every head of every layer, the most "
+            "probable tokens at each step, the tree of the beam search, and how much each source "
+            "word matters. Nothing is loaded from the network.\n\nWithout MODEL it shows the "
+            "demo's model and offers to train it if there is none. Your own models, one or "
+            "several:\n\n  headwise explore\n  headwise explore runs/mine\n  headwise explore "
+            "de=runs/a zh=runs/b\n  headwise explore runs/mine --no-browser --port 0\n\nEvery "
+            "figure can be saved (SVG, PNG, CSV, JSON), opened as a table, linked to, and "
+            "requested again with the curl or Python line below it. The page is also at / of "
             "`headwise serve`.",
-            "在浏览器中打开一个页面，由本机提供给本机。可以翻译一个句子，查看哪个词看向哪个词、"
+            "在浏览器中打开一个页面，由本机提供给本机。可以翻译一个句子，查看哪个词关注哪个词、"
             "每一层的每个头、每一步还可能写什么、束搜索的树，以及每个源词的价值。"
             "不从网络加载任何东西。\n\n不给模型时展示演示模型，若没有则可在页面上训练；"
             "也可以给出自己的一个或多个模型：\n\n  headwise explore\n  headwise explore "
@@ -59,7 +59,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--no-browser",
         action="store_true",
-        help=say("only say where the page is, open nothing", "只说明页面地址，不打开浏览器"),
+        help=say("print the address of the page, open no browser", "只说明页面地址，不打开浏览器"),
     )
     add_computing(parser)
 

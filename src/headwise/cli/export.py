@@ -31,13 +31,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "把翻译模型写成 CTranslate2 格式，或把 n 元语法写成 ARPA",
         ),
         description=say(
-            "Writes a model in the form of another program, for machines without Headwise. A "
+            "Writes a model in the format of another program, for machines without Headwise. A "
             "translator becomes a directory that CTranslate2 and sentencepiece read without "
-            "torch; its README has the code that translates. Before it appears it is compared "
-            "with Headwise on probe sentences: the same tokens, or nothing is written. n-grams "
-            "become an ARPA file.\n\n  headwise export runs/demo demo-ct2\n  headwise export "
-            "runs/demo demo-int8 --quantization int8\n  headwise export runs/mine mine-ct2 "
-            "--probes sentences.txt\n  headwise export runs/ptb ptb.arpa.gz",
+            "torch; its README contains the code that translates. It is compared with Headwise on "
+            "probe sentences first: if the tokens differ, nothing is written. n-grams become an "
+            "ARPA file.\n\n  headwise export runs/demo demo-ct2\n  headwise export runs/demo "
+            "demo-int8 --quantization int8\n  headwise export runs/mine mine-ct2 --probes "
+            "sentences.txt\n  headwise export runs/ptb ptb.arpa.gz",
             "把模型写成其他程序的格式，供没有安装 Headwise 的机器使用。翻译模型成为一个目录，"
             "CTranslate2 与 sentencepiece 即可读取，无需 torch；其中的 README 有翻译所需的 Python "
             "代码。发布之前会用探测句与 Headwise 比较：词元必须相同，否则什么也不写。n 元语法写成 "

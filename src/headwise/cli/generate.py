@@ -16,11 +16,11 @@ MAX_SAMPLES = 10_000
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "generate",
-        help=say("let a language model write on", "让语言模型续写"),
+        help=say("continue a text with a language model", "让语言模型续写"),
         description=say(
-            "Continue a beginning with a neural language model: drawn from its distribution, or "
-            "greedily.\n\n  headwise generate --model runs/shakespeare 'ROMEO:' --length 300 "
-            "--temperature 0.8\n  headwise generate --model runs/ptb-lstm 'the company' --greedy",
+            "Continue a text with a neural language model, by sampling or greedily.\n\n  headwise "
+            "generate --model runs/shakespeare 'ROMEO:' --length 300 --temperature 0.8\n  "
+            "headwise generate --model runs/ptb-lstm 'the company' --greedy",
             "用神经语言模型续写：按其分布抽样，或贪心选取。\n\n"
             "  headwise generate --model runs/shakespeare 'ROMEO:' --length 300 --temperature 0.8\n"
             "  headwise generate --model runs/ptb-lstm 'the company' --greedy",
@@ -31,7 +31,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "beginning", nargs="?", default="", metavar="BEGINNING", help=say("its first words", "开头")
+        "beginning", nargs="?", default="", metavar="BEGINNING", help=say("the first words", "开头")
     )
     parser.add_argument(
         "--model",
@@ -45,17 +45,27 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=100,
         metavar="N",
-        help=say("tokens at most", "最多写多少词元"),
+        help=say("the most tokens", "最多写多少词元"),
     )
     parser.add_argument(
         "--samples",
         type=positive,
         default=1,
         metavar="N",
-        help=say("how many, at most 10,000", "写几份，至多 10,000"),
+        help=say("number of texts, at most 10,000", "写几份，至多 10,000"),
     )
+    _add_sampling(parser)
     parser.add_argument(
-        "--greedy", action="store_true", help=say("always the likeliest", "总取最可能的词元")
+        "--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON")
+    )
+
+
+def _add_sampling(parser: argparse.ArgumentParser) -> None:
+    """How the next token is chosen."""
+    parser.add_argument(
+        "--greedy",
+        action="store_true",
+        help=say("always take the most probable token", "总取最可能的词元"),
     )
     parser.add_argument(
         "--temperature",
@@ -63,7 +73,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         default=1.0,
         metavar="T",
         help=say(
-            "below 1: likelier words more often; above 1: more variety",
+            "below 1: probable words more often; above 1: more variety",
             "小于 1：更常选可能的词；大于 1：更多变化",
         ),
     )
@@ -72,20 +82,20 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="K",
-        help=say("of the K best only", "只从最可能的 K 个中抽取"),
+        help=say("sample from the K most probable tokens only", "只从最可能的 K 个中抽取"),
     )
     parser.add_argument(
         "--top-p",
         type=float,
         default=1.0,
         metavar="P",
-        help=say("of the best that hold P together", "只从合计概率 P 的词元中抽取"),
+        help=say(
+            "sample from the most probable tokens whose probabilities sum to P",
+            "只从累计概率为 P 的最可能词元中抽取",
+        ),
     )
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help=say("of the draw", "抽样种子")
-    )
-    parser.add_argument(
-        "--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON")
+        "--seed", type=int, default=1, metavar="N", help=say("seed of the sampling", "抽样种子")
     )
 
 

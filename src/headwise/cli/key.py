@@ -15,10 +15,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("make an API key for the server", "为服务器生成 API 密钥"),
         description=say(
             "Makes a random key, adds its hash to FILE and prints the key: this is the only time "
-            "it is seen. To take a key back, delete its line and start the server again.\n\n  "
-            "headwise key alice --keys keys.txt\n  headwise serve runs/demo --host 0.0.0.0 --keys "
-            "keys.txt",
-            "生成随机密钥，将其散列加入 FILE，并打印密钥：仅此一次可见。收回密钥："
+            "it is shown. To revoke a key, delete its line and restart the server.\n\n  headwise "
+            "key alice --keys keys.txt\n  headwise serve runs/demo --host 0.0.0.0 --keys keys.txt",
+            "生成随机密钥，将其哈希加入 FILE，并打印密钥：仅此一次可见。收回密钥："
             "删除对应的行并重启服务器。\n\n  headwise key alice --keys keys.txt\n  headwise serve "
             "runs/demo --host 0.0.0.0 --keys keys.txt",
         ),
@@ -29,7 +28,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         required=True,
         type=OutputFile,
         metavar="FILE",
-        help=say("file of hashes; made if not there", "散列文件；不存在则新建"),
+        help=say("file of hashes; created if missing", "哈希文件；不存在则新建"),
     )
 
 

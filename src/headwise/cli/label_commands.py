@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "texts",
         nargs="*",
         metavar="TEXT",
-        help=say("text (none: standard input)", "文本（不给则读标准输入）"),
+        help=say("text (default: standard input)", "文本（不给则读标准输入）"),
     )
     parser.add_argument(
         "--model",
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=STANDARD_INPUT,
         metavar="FILE",
         help=say(
-            "read texts here, one a line (-: standard input)",
+            "file of texts, one a line (-: standard input)",
             "从文件读取，每行一条（- 表示标准输入）",
         ),
     )

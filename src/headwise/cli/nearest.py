@@ -19,7 +19,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "nearest",
         help=say(
-            "words near a word, king - man + woman, a map",
+            "nearest words, arithmetic such as king - man + woman, a map",
             "与某词相近的词，king - man + woman，词的地图",
         ),
         description=say(
@@ -66,7 +66,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--one-hot",
         action="store_true",
         help=say(
-            "show beside it what one-hot vectors say of the same words",
+            "also show the cosine of one-hot vectors for the same words",
             "并列显示独热向量对同样的词怎么说",
         ),
     )

@@ -18,12 +18,12 @@ from headwise.language import say
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "predict",
-        help=say("the likeliest next words of a beginning", "给定开头，预测下一个词"),
+        help=say("the most probable next words of a text", "给定开头，预测下一个词"),
         description=say(
-            "The likeliest continuations of a beginning by a language model (a bundle or an ARPA "
+            "The most probable continuations of a text by a language model (a bundle or an ARPA "
             "file); a gap (____) may mark the end. A masked model (BERT) reads both sides and "
-            "fills in a gap anywhere. Without BEGINNING: --file, or standard input, one a "
-            "line.\n\n  headwise predict --model runs/ptb 'the company said it ____'\n  headwise "
+            "fills in a gap anywhere. Without BEGINNING: --file, or standard input, one a line."
+            "\n\n  headwise predict --model runs/ptb 'the company said it ____'\n  headwise "
             "predict --model runs/ptb 'the company ____' --length 3 --top 10\n  headwise predict "
             "--model runs/english-masked 'a ____ film'\n  headwise predict --model runs/ptb "
             "--file beginnings.txt --json",
@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         nargs="*",
         metavar="BEGINNING",
         help=say(
-            "text up to the gap; for a masked model, text with the gap in it, words on both sides",
+            "text up to the gap; for a masked model, text with a gap anywhere",
             "空之前的文字；掩码模型则给出含空的文字，空的两边都可有词",
         ),
     )

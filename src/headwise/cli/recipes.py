@@ -14,9 +14,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "recipes",
         help=say("list the shipped recipes, or print one", "列出自带配方，或打印其中一个"),
         description=say(
-            "A recipe is one YAML file: what is read, what is built, how it learns, how it "
-            "answers. Print one, save it, change it:\n\n  headwise recipes base > my.yaml\n  "
-            "headwise train my.yaml --run runs/mine",
+            "A recipe is one YAML file: data, model, training and decoding. Print one, save it, "
+            "change it:\n\n  headwise recipes base > my.yaml\n  headwise train my.yaml --run "
+            "runs/mine",
             "配方是一个 YAML 文件：读什么、建什么、怎么学、怎么答。打印、保存、修改：\n\n"
             "  headwise recipes base > my.yaml\n"
             "  headwise train my.yaml --run runs/mine",

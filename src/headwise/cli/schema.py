@@ -26,8 +26,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "schema",
         help=say("print the JSON Schema of a recipe", "打印配方的 JSON Schema"),
         description=say(
-            "An editor that knows the schema completes and checks a recipe. Save it, and name it "
-            "in the recipe's first line:\n\n  headwise schema > recipe.schema.json\n  # "
+            "With the schema an editor completes and checks recipes. Save it, and name it in the "
+            "first line of a recipe:\n\n  headwise schema > recipe.schema.json\n  # "
             "yaml-language-server: $schema=recipe.schema.json",
             "编辑器知道该结构后即可补全与检查配方。保存它，并写在配方首行：\n\n"
             "  headwise schema > recipe.schema.json\n"

@@ -38,8 +38,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description=say(
             "Log-probability of every token, the sum, and perplexity, by a language model (a "
             "bundle or an ARPA file). Several sentences are compared. Without SENTENCE: --file, "
-            "or standard input, one sentence a line, one answer a line (of a blank line: the end "
-            "of a sentence alone; --summary leaves blank lines out).\n\n  headwise score --model "
+            "or standard input, one sentence a line, one answer a line. A blank line is scored as "
+            "an empty sentence; --summary leaves blank lines out.\n\n  headwise score --model "
             "runs/ptb 'the company said it was' 'the company it said was'\n  headwise score "
             "--model runs/ptb --file sentences.txt --summary\n  headwise score --model "
             "runs/chinese --pairs known:sighan15-csc/test",
@@ -73,15 +73,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         type=TextFilePath,
         metavar="FILE",
         help=say(
-            "tab-separated: a misspelt sentence, the right one; how often is the right one "
-            "likelier? (or known:NAME)",
+            "tab-separated pairs of a misspelt sentence and the right one (or known:NAME): how "
+            "often is the right one more probable?",
             "以制表符分隔：错句、正句；正句更可能的比例（或 known:NAME）",
         ),
     )
     parser.add_argument(
         "--summary",
         action="store_true",
-        help=say("of a text its perplexity alone", "只给出整篇文本的困惑度"),
+        help=say("print only the perplexity of the text", "只给出整篇文本的困惑度"),
     )
     parser.add_argument(
         "--json", action="store_true", help=say("machine-readable output", "输出 JSON")

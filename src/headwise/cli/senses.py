@@ -25,12 +25,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser = commands.add_parser(
         "senses",
-        help=say("tell the senses of words apart by their vectors", "用向量区分词的不同义项"),
+        help=say(
+            "measure whether vectors distinguish the senses of words", "用向量区分词的不同义项"
+        ),
         description=say(
-            "A bank of a river or of money? A linear probe is trained on the vectors of a word in "
-            "its sentences and asked for the sense in new ones, for each model and layer: "
-            "word2vec (one vector a word), ELMo, BERT. Without --word, all words of "
-            "CoarseWSD-20.\n\n" + examples,
+            "Does a model distinguish a river bank from a bank for money? For each model and "
+            "layer, a linear probe is trained on the vectors of a word in sentences and predicts "
+            "the sense in new ones: word2vec (one vector for each word), ELMo, BERT. Without "
+            "--word, all words of CoarseWSD-20.\n\n" + examples,
             "河岸还是银行？在某词各句中的向量上训练线性探针，再问它新句中的义项，逐模型、"
             "逐层比较：word2vec（每词一个向量）、ELMo、BERT。不给 --word 时为 CoarseWSD-20 "
             "的全部词。\n\n" + examples,
@@ -51,7 +53,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "--untrained",
         action="store_true",
         help=say(
-            "also the same networks with random weights: what reading alone gives",
+            "also measure the same networks with random weights, as a baseline",
             "另列权重随机的同一网络",
         ),
     )
@@ -69,7 +71,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             default=f"{CORPUS}/{part}",
             metavar="FILE",
             help=say(
-                f"occurrences with senses (word, sense, place, sentence; {CORPUS}/{part})",
+                f"occurrences with senses (word, sense, position, sentence; {CORPUS}/{part})",
                 f"带义项的出现（词、义项、位置、句子；{CORPUS}/{part}）",
             ),
         )
@@ -185,7 +187,7 @@ def _print(report: "SenseReport") -> None:
             say("senses", "义项"),
             say("test", "测试"),
             say("most frequent", "最常见义项"),
-            say("chance", "瞎猜"),
+            say("chance", "随机基线"),
             *models,
         ],
         [

@@ -17,7 +17,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "serve",
         help=say(
-            "put models behind HTTP: translate, score, look inside",
+            "serve models over HTTP: translate, score, inspect",
             "以 HTTP 提供模型：翻译、打分、观察内部",
         ),
         description=say(
@@ -86,7 +86,7 @@ def add_listening(parser: argparse.ArgumentParser) -> None:
         type=Input,
         metavar="FILE",
         help=say(
-            "ask for one of these keys (made by `headwise key`)",
+            "require one of these keys (made by `headwise key`)",
             "要求出示其中的密钥（由 `headwise key` 生成）",
         ),
     )
@@ -102,7 +102,7 @@ def add_listening(parser: argparse.ArgumentParser) -> None:
         "--runs",
         metavar="DIR",
         help=say(
-            "directory of trainings to watch on the page; nothing outside it is read",
+            "directory of runs to show on the page; nothing outside it is read",
             "可在页面上观看的训练目录；不读其外的文件",
         ),
     )
@@ -114,8 +114,8 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help=say(
-            "requests a minute for each key or address (default 60; 0, any number, on a loopback "
-            "address)",
+            "requests per minute for each key or address (default 60; on a loopback address 0, no "
+            "limit)",
             "每个密钥或地址每分钟的请求数（默认 60；在回环地址上为 0，即不限）",
         ),
     )
@@ -125,7 +125,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         default=64,
         metavar="N",
         help=say(
-            "requests a model holds at once; more are told 503 (default 64)",
+            "requests that wait for a model; further ones get status 503 (default 64)",
             "每个模型同时处理的请求数；超出者得 503（默认 64）",
         ),
     )
@@ -135,7 +135,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         default=30.0,
         metavar="SECONDS",
         help=say(
-            "longest time for a request; then 504 (default 30)",
+            "the longest time for a request; after it status 504 (default 30)",
             "单个请求的最长时间；超过则 504（默认 30）",
         ),
     )

@@ -18,8 +18,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "tag",
         help=say("name the tag of each word", "给每个词标注"),
         description=say(
-            "A tag for each word (words are cut at spaces) by a trained tagger; or how often it "
-            "is right.\n\n  headwise tag --model runs/tags 'I saw a saw'\n  headwise tag --model "
+            "Tag each word (words are separated by spaces) with a trained tagger, or measure its "
+            "accuracy.\n\n  headwise tag --model runs/tags 'I saw a saw'\n  headwise tag --model "
             "runs/tags --file sentences.txt --json\n  headwise tag --model runs/tags --measure "
             "known:ud-english-ewt/test",
             "用训练好的标注模型给每个词（按空格切分）一个标注；或度量其准确率。\n\n"

@@ -20,13 +20,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("train a model from a recipe", "按配方训练模型"),
         description=say(
             "Train a model from a recipe. Your own corpus (my/train.en, my/train.de, one sentence "
-            "a line):\n\n  headwise train pocket --run runs/mine data.source=en data.target=de "
-            "\\\n      data.train=my/train data.valid=my/valid data.test=my/test\n\n`pocket` is "
-            "small enough for a laptop. With a GPU and some hundred thousand pairs take `base`; "
-            "`headwise plan base data.train=my/train` says how long it would learn. Stop whenever "
-            "you like and go on with:\n\n  headwise train --run runs/mine --resume\n\nProgress "
-            "goes to standard error and runs/mine/log.jsonl; the model to runs/mine/model.\n\nOn "
-            "several processors or machines: torchrun --nproc-per-node=2 -m -- headwise train …",
+            "a line):\n\n  headwise train pocket --run runs/mine data.source=en data.target=de \\"
+            "\n      data.train=my/train data.valid=my/valid data.test=my/test\n\n`pocket` is "
+            "small enough for a laptop. With a GPU and a few hundred thousand pairs use `base`; "
+            "`headwise plan base data.train=my/train` estimates the training time. You can stop "
+            "at any time and resume with:\n\n  headwise train --run runs/mine --resume\n\n"
+            "Progress goes to standard error and runs/mine/log.jsonl; the model to "
+            "runs/mine/model.\n\nOn several processors or machines: torchrun --nproc-per-node=2 "
+            "-m -- headwise train …",
             "按配方训练模型。自己的语料（my/train.en、my/train.de，每行一句）：\n\n  headwise "
             "train pocket --run runs/mine data.source=en data.target=de \\\n      "
             "data.train=my/train data.valid=my/valid data.test=my/test\n\n`pocket` 很小，"
@@ -47,8 +48,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=RecipeName,
         metavar="RECIPE",
         help=say(
-            "a recipe file, or a shipped name (headwise recipes); --resume takes the one of the "
-            "run",
+            "a recipe file, or a shipped name (headwise recipes); with --resume, the recipe of "
+            "the run",
             "配方文件，或自带配方名（headwise recipes）；--resume 时取运行自己的配方",
         ),
     )
@@ -66,7 +67,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help=say("directory of this run (--check needs none)", "本次运行的目录（--check 不需要）"),
     )
     parser.add_argument(
-        "--resume", action="store_true", help=say("go on with the run in DIR", "继续 DIR 中的运行")
+        "--resume", action="store_true", help=say("resume the run in DIR", "继续 DIR 中的运行")
     )
     parser.add_argument(
         "--check",
@@ -76,7 +77,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--anyway",
         action="store_true",
-        help=say("start although it will not fit into memory", "即使预计内存不足也开始"),
+        help=say("start even if it is expected not to fit into memory", "即使预计内存不足也开始"),
     )
     parser.add_argument(
         "--json", action="store_true", help=say("print the result as JSON", "以 JSON 输出结果")

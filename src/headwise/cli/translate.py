@@ -190,13 +190,13 @@ def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:
             _tell_beam("--n-best" if arguments.n_best > 1 else "--require")
     if arguments.n_best > 1:
         changes.append(f"num_best={arguments.n_best}")
-    for key, wish in (
+    for key, value in (
         ("prefix", arguments.prefix),
         ("forbidden", arguments.forbid),
         ("required", arguments.require),
     ):
-        if wish:
-            changes.append(f"{key}={json.dumps(wish)}")
+        if value:
+            changes.append(f"{key}={json.dumps(value)}")
     return changes
 
 

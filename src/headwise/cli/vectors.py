@@ -17,8 +17,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "vectors",
         help=say("score, export and import word vectors", "评测、导出与导入词向量"),
         description=say(
-            "Word vectors as gensim and others read them, and how well they agree with "
-            "people:\n\n  headwise vectors score --model runs/words "
+            "Exchange word vectors with gensim and other tools, and measure how well they agree "
+            "with human judgements:\n\n  headwise vectors score --model runs/words "
             "known:word-vectors-eval/EN-WS-353-ALL.txt my/analogies.txt\n  headwise vectors "
             "export --model runs/words words.bin --binary\n  headwise vectors import "
             "GoogleNews.bin --to runs/google",
@@ -35,7 +35,8 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar=say("ACTION", "操作"))
     texts = {
         "score": say(
-            "correlation with people, analogies solved", "与人的判断的相关性、类比题正确率"
+            "correlation with human judgements, share of analogies solved",
+            "与人的判断的相关性、类比题正确率",
         ),
         "export": say("write word2vec's text or binary format", "写出 word2vec 文本或二进制格式"),
         "import": say("read word2vec's text or binary format", "读入 word2vec 文本或二进制格式"),
@@ -78,7 +79,7 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=NewOutput,
         metavar="DIR",
-        help=say("the model to make", "要生成的模型目录"),
+        help=say("the model directory to write", "要生成的模型目录"),
     )
 
 

@@ -143,7 +143,7 @@ def _outputs(parser: argparse.ArgumentParser) -> Iterator[str]:
         elif isinstance(action.type, type) and issubclass(action.type, Output):
             name = (*action.option_strings, str(action.metavar))[0]
             yield f"{parser.prog.removeprefix('headwise ')} {name}"
-            assert "directories that are missing are made" in str(action.help)
+            assert "missing directories are created" in str(action.help)
 
 
 def test_every_output_is_looked_at_here() -> None:

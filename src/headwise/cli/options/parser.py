@@ -70,9 +70,9 @@ def add_computing(parser: argparse.ArgumentParser) -> None:
         default="auto",
         choices=("auto", "fp32", "fp16", "bf16", "int8"),
         help=say(
-            "numbers of the products: auto keeps the results of fp32; fp16 (weights), bf16, int8 "
-            "are faster and round more; with int8 a translation may depend on its neighbours in "
-            "the batch",
+            "precision of matrix products: auto gives the results of fp32; fp16 (weights), bf16 "
+            "and int8 are faster and round more; with int8 a translation may depend on the other "
+            "sentences of its batch",
             "乘积所用的数：auto 保持 fp32 的结果；fp16（权重）、bf16、int8 更快、舍入更多；用 "
             "int8 时译文可能受同批句子影响",
         ),
@@ -85,7 +85,7 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         choices=("best", "last"),
         help=say(
-            "of a run that is not finished: use its best or its last checkpoint",
+            "use the best or the last checkpoint of a run that is not finished",
             "运行尚未完成时：使用其最好的（best）或最近的（last）检查点",
         ),
     )

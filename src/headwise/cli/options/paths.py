@@ -221,7 +221,7 @@ class Output(str):
     @classmethod
     def note(cls) -> str:
         """What is added to the help of every such option."""
-        return say("; directories that are missing are made", "；缺少的目录会自动建立")
+        return say("; missing directories are created", "；缺少的目录会自动建立")
 
     def check(self, option: str) -> None:
         """Refuse a path that would only fail after the work is done."""

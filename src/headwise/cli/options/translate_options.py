@@ -14,12 +14,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "translate a file, standard input, or what you type", "翻译文件、标准输入或键入的句子"
         ),
         description=say(
-            "One sentence a line in, one translation a line out; empty lines stay empty, order is "
-            "kept. Without FILE: standard input, or a prompt if that is a terminal.\n\n  headwise "
-            "translate --model runs/demo/model\n  headwise translate --model runs/demo/model "
-            "book.en > book.de\n  headwise translate --model runs/demo/model --text 'The dog is "
-            "old.' --attention attention.html\n  echo 'The dog is old.' | headwise translate "
-            "--model runs/demo/model --n-best 3",
+            "Reads one sentence a line and writes one translation a line, in the same order; "
+            "empty lines stay empty. Without FILE it reads standard input, or shows a prompt if "
+            "that is a terminal.\n\n  headwise translate --model runs/demo/model\n  headwise "
+            "translate --model runs/demo/model book.en > book.de\n  headwise translate --model "
+            "runs/demo/model --text 'The dog is old.' --attention attention.html\n  echo 'The dog "
+            "is old.' | headwise translate --model runs/demo/model --n-best 3",
             "每行一句输入，每行一句译文；空行保持为空，顺序不变。不给 FILE 时读标准输入；"
             "若为终端则逐句提示。\n\n  headwise translate --model runs/demo/model\n  headwise "
             "translate --model runs/demo/model book.en > book.de\n  headwise translate --model "
@@ -83,8 +83,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         type=OutputFile,
         metavar="FILE",
         help=say(
-            "also write what every layer and head looked at: FILE.html to explore, FILE.png to "
-            "see, FILE.json for the numbers",
+            "also write the attention of every layer and head: FILE.html is a page, FILE.png a "
+            "picture, FILE.json the numbers",
             "同时写出每层每头的注意力：FILE.html 可浏览，FILE.png 为图片，FILE.json 为数值",
         ),
     )
@@ -132,8 +132,8 @@ def _add_decoding_options(parser: argparse.ArgumentParser) -> None:
         metavar="PHRASE",
         help=say(
             "a word or phrase that must occur in the translation, as typed: as whole words (the "
-            "mü of müde does not count), or anywhere in a script without spaces; at most 8; "
-            "searches by beam",
+            "mü of müde does not count), or anywhere in a script without spaces; at most 8; uses "
+            "beam search",
             "译文中必须原样出现的词语：按完整的词计（müde 中的 mü 不算），"
             "中文等不用空格的文字出现即算；最多 8 个；使用束搜索",
         ),
@@ -144,8 +144,8 @@ def _add_decoding_options(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="N",
         help=say(
-            "the N best of each line, as: line number, score, text; searches by beam if the model "
-            "searches greedily",
+            "the N best of each line, as: line number, score, text; uses beam search if the "
+            "model's search is greedy",
             "每行给出 N 个最佳译文：行号、得分、译文；模型为贪心搜索时改用束搜索",
         ),
     )

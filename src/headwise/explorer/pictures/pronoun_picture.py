@@ -237,7 +237,7 @@ def _write_legend(
                 where = fonts.say(
                     f"{en.split(' while ')[0]}: no head looks at the right noun in both "
                     f"sentences; shown: {layer[0]}, {which[0]}",
-                    f"{zh}：没有哪个头在两句中都看向正确的名词；所示为{layer[1]}，{which[1]}",
+                    f"{zh}：没有哪个头在两句中都关注正确的名词；所示为{layer[1]}，{which[1]}",
                 )
             axes.text(MARGIN, height - 46 - 14 * line, where, fontsize=9.5, color=colour)
 

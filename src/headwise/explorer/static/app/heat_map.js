@@ -102,7 +102,7 @@ export class HeatMap {
   }
 
   /**
-   * Every so-manieth name is written: leaning ones need 14 pixels, and many numbers in a row are
+   * Every n-th name is written: leaning ones need 14 pixels, and many numbers in a row are
    * easier to read further apart.
    */
   get everyColumn() {
