@@ -7,7 +7,7 @@ import pytest
 from tests.plugins.regression import installed
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def other_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with installed(tmp_path_factory.mktemp("packages")):
         yield

@@ -7,7 +7,7 @@ from typing import Any
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import train
-from headwise.tasks.table import task_words
+from headwise.tasks.table import TASKS
 from tests.tasks.tiny import tiny_recipe
 
 TEXT = [
@@ -81,7 +81,8 @@ def recipe_of(task: str, folder: Path) -> AnyRecipe:
 
 def train_every_task(folder: Path, *, translation: Path) -> dict[str, Path]:
     """A finished run of each task, by its name; that of translation is there already."""
-    runs = {task: folder / task for task in task_words() if task != "translation"}
+    words = [entry.word for entry in TASKS]
+    runs = {task: folder / task for task in words if task != "translation"}
     for task, run in runs.items():
         train(recipe_of(task, folder), run=run)
     return {"translation": translation, **runs}
