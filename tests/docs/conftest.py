@@ -32,7 +32,7 @@ decoding: {kind: beam, size: 2, max_length: 24}
 """
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def example_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The page on words of other packages uses those of examples/plugin."""
     with installed(tmp_path_factory.mktemp("packages")):
