@@ -1,7 +1,8 @@
 """Prose has lines of at most 100 columns, as code does; a Chinese character takes two.
 
-Tables, pictures, lines with an address, and links alone on their line may be longer. Ruff checks
-the Python files in the same way (E501), their strings, comments and docstrings included.
+Tables, pictures, lines with an address, and links alone on their line may be longer. The scripts,
+style sheets and HTML of the page are held to the same width. Ruff checks the Python files in the
+same way (E501), their strings, comments and docstrings included.
 
 A line of Chinese does not end between two characters: most renderers show a line break as a space.
 It ends after punctuation, or beside a Latin word, where a space stands anyway.
@@ -35,7 +36,18 @@ def documents() -> list[Path]:
     )
 
 
-@pytest.mark.parametrize("path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def page_files() -> list[Path]:
+    files = (ROOT / "src" / "headwise" / "explorer" / "static").rglob("*")
+    return sorted(path for path in files if path.suffix in (".js", ".css", ".html"))
+
+
+def test_the_page_has_files() -> None:
+    assert len(page_files()) > 40
+
+
+@pytest.mark.parametrize(
+    "path", [*documents(), *page_files()], ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_lines_fit_the_width(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     found = [

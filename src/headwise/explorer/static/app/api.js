@@ -33,7 +33,8 @@ export function useKey(key) {
 }
 
 /** A server that asks for a key, or does not know the one it was given. @param {any} problem */
-export const wantsKey = (problem) => problem instanceof ApiError && (problem.status === 401 || problem.status === 403);
+export const wantsKey = (problem) =>
+  problem instanceof ApiError && (problem.status === 401 || problem.status === 403);
 
 let onRefused = (/** @type {ApiError} */ problem) => {};
 
@@ -45,7 +46,8 @@ export function whenRefused(act) {
 /**
  * Ask the server. Whoever asks what is being answered already waits for the same answer.
  * @param {string} path such as "v1/trace" @param {any} [body] posted as JSON; GET without one
- * @param {{signal?: AbortSignal, fresh?: boolean}} [options] signal: stop waiting; fresh: ask again though the answer is remembered
+ * @param {{signal?: AbortSignal, fresh?: boolean}} [options] signal: stop waiting; fresh: ask
+ *     again though the answer is remembered
  * @returns {Promise<any>}
  */
 export function ask(path, body = undefined, { signal = undefined, fresh = false } = {}) {
@@ -57,12 +59,30 @@ export function ask(path, body = undefined, { signal = undefined, fresh = false 
 /** @param {string} question @param {string} path @param {any} body @returns {Asked} */
 function begin(question, path, body) {
   const controller = new AbortController();
-  const forget = () => { if (answers.get(question) === asked) answers.delete(question); };
+  const forget = () => {
+    if (answers.get(question) === asked) answers.delete(question);
+  };
   const answer = send(path, body, controller.signal);
   /** @type {Asked} */
-  const asked = { answer, waiting: 0, isOver: false, stop: () => { forget(); controller.abort(); } };
+  const asked = {
+    answer,
+    waiting: 0,
+    isOver: false,
+    stop: () => {
+      forget();
+      controller.abort();
+    },
+  };
   answers.set(question, asked);
-  answer.then(() => { asked.isOver = true; }, () => { asked.isOver = true; forget(); });
+  answer.then(
+    () => {
+      asked.isOver = true;
+    },
+    () => {
+      asked.isOver = true;
+      forget();
+    },
+  );
   while (answers.size > REMEMBERED) answers.delete(answers.keys().next().value);
   return asked;
 }
@@ -80,10 +100,15 @@ function wait(asked, signal) {
     const leave = () => {
       asked.waiting -= 1;
       // Not at once: a view that leaves may make way for one that asks the same.
-      setTimeout(() => { if (!asked.waiting && !asked.isOver) asked.stop(); }, 0);
+      setTimeout(() => {
+        if (!asked.waiting && !asked.isOver) asked.stop();
+      }, 0);
       reject(signal.reason);
     };
-    if (signal.aborted) { leave(); return; }
+    if (signal.aborted) {
+      leave();
+      return;
+    }
     signal.addEventListener("abort", leave, { once: true });
     asked.answer.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
   });
@@ -107,7 +132,12 @@ async function send(path, body, signal) {
   let reply;
   count(1);
   try {
-    response = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, body: JSON.stringify(body), signal });
+    response = await fetch(path, {
+      method: body === undefined ? "GET" : "POST",
+      headers,
+      body: JSON.stringify(body),
+      signal,
+    });
     reply = await response.json().catch((problem) => {
       if (response.ok) throw problem;
       return {};
@@ -133,8 +163,16 @@ async function send(path, body, signal) {
 function explain({ status, headers }, reply) {
   const error = reply.error ?? {};
   // What the server says of this is said to programs.
-  if (status === 429) return new ApiError(text("shell.too_fast", { seconds: headers.get("retry-after") ?? 60 }), { status, code: error.code ?? "", details: error });
-  const message = (currentLanguage() === "zh" && error.message_zh) || error.message || text("shell.failed", { status });
+  if (status === 429)
+    return new ApiError(text("shell.too_fast", { seconds: headers.get("retry-after") ?? 60 }), {
+      status,
+      code: error.code ?? "",
+      details: error,
+    });
+  const message =
+    (currentLanguage() === "zh" && error.message_zh) ||
+    error.message ||
+    text("shell.failed", { status });
   return new ApiError(message, { status, code: error.code ?? "", details: error });
 }
 

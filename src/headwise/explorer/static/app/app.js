@@ -53,12 +53,15 @@ function readAddress() {
 
 /** @param {string} name @param {Record<string, any>} state */
 function address(name, state) {
-  const kept = Object.entries(state).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const kept = Object.entries(state).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "",
+  );
   const query = new URLSearchParams(kept.map(([key, value]) => [key, String(value)])).toString();
   return `#/${name}${query ? `?${query}` : ""}`;
 }
 
-const available = () => VIEWS.flatMap((part) => part.views).filter((view) => view.needs(models, server));
+const available = () =>
+  VIEWS.flatMap((part) => part.views).filter((view) => view.needs(models, server));
 
 /** Everything a view is given. @param {string} name @param {Record<string, string>} state */
 function makeContext(name, state) {
@@ -110,29 +113,61 @@ function announce(message) {
 function drawMenu(current, state) {
   menu.setAttribute("aria-label", text("shell.menu"));
   const groups = VIEWS.map(({ group, views }) => {
-    const links = views.filter((view) => view.needs(models, server)).map((view) => make("li", {}, make("a", {
-      href: address(view.name, shared(state)), "aria-current": view.name === current ? "page" : null,
-    }, text(`${view.name}.menu`))));
+    const links = views
+      .filter((view) => view.needs(models, server))
+      .map((view) =>
+        make(
+          "li",
+          {},
+          make(
+            "a",
+            {
+              href: address(view.name, shared(state)),
+              "aria-current": view.name === current ? "page" : null,
+            },
+            text(`${view.name}.menu`),
+          ),
+        ),
+      );
     if (!links.length) return null;
-    return make("div", { class: "group" }, make("h2", {}, text(`shell.group_${group}`)), make("ul", {}, ...links));
+    return make(
+      "div",
+      { class: "group" },
+      make("h2", {}, text(`shell.group_${group}`)),
+      make("ul", {}, ...links),
+    );
   });
   // On a narrow page the menu is a line to be pushed: to where it was, or to the view that is new.
   const before = menu.scrollLeft;
   menu.replaceChildren(...groups.filter((group) => group !== null));
   const link = /** @type {HTMLElement | null} */ (menu.querySelector("[aria-current]"));
-  menu.scrollLeft = link && current !== shown ? link.offsetLeft - (menu.clientWidth - link.offsetWidth) / 2 : before;
+  menu.scrollLeft =
+    link && current !== shown
+      ? link.offsetLeft - (menu.clientWidth - link.offsetWidth) / 2
+      : before;
 }
 
 function drawSwitches() {
   const language = makeSelect({
     label: text("shell.language"),
-    options: [["en", "English"], ["zh", "中文"]],
+    options: [
+      ["en", "English"],
+      ["zh", "中文"],
+    ],
     value: currentLanguage(),
-    onChange: async (value) => { await useLanguage(value); drawSwitches(); show(); },
+    onChange: async (value) => {
+      await useLanguage(value);
+      drawSwitches();
+      show();
+    },
   });
   const theme = makeSelect({
     label: text("shell.theme"),
-    options: [["auto", text("shell.theme_auto")], ["light", text("shell.theme_light")], ["dark", text("shell.theme_dark")]],
+    options: [
+      ["auto", text("shell.theme_auto")],
+      ["light", text("shell.theme_light")],
+      ["dark", text("shell.theme_dark")],
+    ],
     value: chosenTheme(),
     onChange: useTheme,
   });
@@ -176,11 +211,26 @@ function explainStart(problem) {
   const box = make("div", { class: "card" }, make("p", { role: "alert" }, problem.message));
   if (wantsKey(problem)) {
     const field = make("input", { type: "password", autocomplete: "off", required: true });
-    const form = make("form", { class: "row" }, make("label", { class: "field" }, make("span", {}, text("shell.key")), field), make("button", { class: "main" }, text("shell.use_key")));
-    form.addEventListener("submit", (event) => { event.preventDefault(); useKey(field.value); start(); });
+    const form = make(
+      "form",
+      { class: "row" },
+      make("label", { class: "field" }, make("span", {}, text("shell.key")), field),
+      make("button", { class: "main" }, text("shell.use_key")),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      useKey(field.value);
+      start();
+    });
     box.append(form);
   } else {
-    box.append(make("button", { class: "main", type: "button", onclick: () => start() }, text("shell.again")));
+    box.append(
+      make(
+        "button",
+        { class: "main", type: "button", onclick: () => start() },
+        text("shell.again"),
+      ),
+    );
   }
   unmount();
   unmount = () => {};
@@ -199,7 +249,10 @@ async function start() {
 
 await useLanguage(preferredLanguage());
 drawSwitches();
-document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
 window.addEventListener("hashchange", show);
 whenRefused(explainStart);
 await start();

@@ -5,8 +5,14 @@
  */
 
 const RAMPS = {
-  light: { sequence: ["#faf9f5", "#dcebc4", "#9dd3a5", "#4bab9f", "#2c7890", "#35508b", "#3a1c66"], diverging: ["#8a3a06", "#d9823b", "#f3d3b0", "#fbfaf7", "#bcd5ee", "#5592cf", "#123e77"] },
-  dark: { sequence: ["#171c24", "#2b2a57", "#31588a", "#23878d", "#35b07a", "#93d446", "#fbe62a"], diverging: ["#f6a04f", "#a95f1f", "#4c3420", "#1a1f27", "#23405f", "#3f7fbf", "#9dcbff"] },
+  light: {
+    sequence: ["#faf9f5", "#dcebc4", "#9dd3a5", "#4bab9f", "#2c7890", "#35508b", "#3a1c66"],
+    diverging: ["#8a3a06", "#d9823b", "#f3d3b0", "#fbfaf7", "#bcd5ee", "#5592cf", "#123e77"],
+  },
+  dark: {
+    sequence: ["#171c24", "#2b2a57", "#31588a", "#23878d", "#35b07a", "#93d446", "#fbe62a"],
+    diverging: ["#f6a04f", "#a95f1f", "#4c3420", "#1a1f27", "#23405f", "#3f7fbf", "#9dcbff"],
+  },
 };
 const DECADES = 3; // of a logarithmic scale
 
@@ -16,12 +22,18 @@ const DECADES = 3; // of a logarithmic scale
  * @returns {Uint8ClampedArray}
  */
 function fill(stops) {
-  const rgb = stops.map((stop) => [1, 3, 5].map((place) => parseInt(stop.slice(place, place + 2), 16)));
+  const rgb = stops.map((stop) =>
+    [1, 3, 5].map((place) => parseInt(stop.slice(place, place + 2), 16)),
+  );
   const bytes = new Uint8ClampedArray(4 * 256);
   for (let step = 0; step < 256; step += 1) {
     const position = (step / 255) * (stops.length - 1);
     const low = Math.min(Math.floor(position), stops.length - 2);
-    rgb[low].forEach((value, channel) => { bytes[4 * step + channel] = Math.round(value + (rgb[low + 1][channel] - value) * (position - low)); });
+    rgb[low].forEach((value, channel) => {
+      bytes[4 * step + channel] = Math.round(
+        value + (rgb[low + 1][channel] - value) * (position - low),
+      );
+    });
     bytes[4 * step + 3] = 255;
   }
   return bytes;
@@ -45,8 +57,12 @@ export function rampBytes(kind) {
  * @param {{scale?: string, kind?: string}} how
  */
 export function shade(value, largest, how) {
-  if (how.kind === "diverging") return Math.max(0, Math.min(255, Math.round(127.5 * (1 + value / largest))));
-  if (how.scale === "log") return value <= 0 ? 0 : Math.max(0, Math.round(255 * Math.min(1, 1 + Math.log10(value / largest) / DECADES)));
+  if (how.kind === "diverging")
+    return Math.max(0, Math.min(255, Math.round(127.5 * (1 + value / largest))));
+  if (how.scale === "log")
+    return value <= 0
+      ? 0
+      : Math.max(0, Math.round(255 * Math.min(1, 1 + Math.log10(value / largest) / DECADES)));
   return Math.max(0, Math.min(255, Math.round((255 * value) / largest)));
 }
 
@@ -63,12 +79,17 @@ export function colourName(bytes, step) {
  */
 export function scaleEnds(largest, { scale = "linear", kind = "sequence" }, format) {
   if (kind === "diverging") return [format(-largest), format(largest)];
-  return [scale === "log" ? `≤ ${(largest / 10 ** DECADES).toPrecision(1)}` : "0", format(largest)];
+  const least = scale === "log" ? `≤ ${(largest / 10 ** DECADES).toPrecision(1)}` : "0";
+  return [least, format(largest)];
 }
 
 /**
- * A table of numbers as a canvas of one pixel a cell; the page stretches it. Pixels are much faster than squares.
- * @param {HTMLCanvasElement} canvas @param {ArrayLike<number>} values row by row @param {number} numRows @param {number} numColumns
+ * A table of numbers as a canvas of one pixel a cell; the page stretches it. Pixels are much faster
+ * than squares.
+ * @param {HTMLCanvasElement} canvas
+ * @param {ArrayLike<number>} values row by row
+ * @param {number} numRows
+ * @param {number} numColumns
  * @param {{largest: number, scale?: string, kind?: "sequence" | "diverging"}} how
  */
 export function drawPixels(canvas, values, numRows, numColumns, how) {
@@ -78,11 +99,14 @@ export function drawPixels(canvas, values, numRows, numColumns, how) {
   const image = pen.createImageData(numColumns, numRows);
   const target = new Uint32Array(image.data.buffer);
   const source = new Uint32Array(rampBytes(how.kind ?? "sequence").buffer);
-  if ((how.scale || "linear") === "linear" && (how.kind ?? "sequence") === "sequence") { // the usual case, without a call for each cell
+  if ((how.scale || "linear") === "linear" && (how.kind ?? "sequence") === "sequence") {
+    // the usual case, without a call for each cell
     const factor = 255 / how.largest;
-    for (let place = 0; place < target.length; place += 1) target[place] = source[Math.max(0, Math.min(255, (values[place] * factor + 0.5) | 0))];
+    for (let place = 0; place < target.length; place += 1)
+      target[place] = source[Math.max(0, Math.min(255, (values[place] * factor + 0.5) | 0))];
   } else {
-    for (let place = 0; place < target.length; place += 1) target[place] = source[shade(values[place], how.largest, how)];
+    for (let place = 0; place < target.length; place += 1)
+      target[place] = source[shade(values[place], how.largest, how)];
   }
   pen.putImageData(image, 0, 0);
 }
@@ -90,6 +114,7 @@ export function drawPixels(canvas, values, numRows, numColumns, how) {
 /** The largest of some numbers, never 0. @param {ArrayLike<number>} values */
 export function largestOf(values) {
   let largest = 1e-9;
-  for (let place = 0; place < values.length; place += 1) largest = Math.max(largest, Math.abs(values[place]));
+  for (let place = 0; place < values.length; place += 1)
+    largest = Math.max(largest, Math.abs(values[place]));
   return largest;
 }

@@ -6,6 +6,18 @@
 
 export const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
+/** The fonts of pictures, which can be saved as files; those of the page are in base.css. */
+export const FONT_FAMILY = [
+  "Inter",
+  "'Segoe UI'",
+  "system-ui",
+  "'Noto Sans'",
+  "'PingFang SC'",
+  "'Microsoft YaHei'",
+  "'Noto Sans CJK SC'",
+  "sans-serif",
+].join(", ");
+
 /**
  * @param {Element} element
  * @param {Record<string, any>} attributes
@@ -58,7 +70,8 @@ export function pageColour(name) {
  */
 export function makeSelect({ label, options, value, onChange }) {
   const select = make("select", { onchange: () => onChange(select.value) });
-  for (const [key, text] of options) select.append(make("option", { value: key, selected: key === value }, text));
+  for (const [key, text] of options)
+    select.append(make("option", { value: key, selected: key === value }, text));
   return make("label", { class: "field" }, make("span", {}, label), select);
 }
 
@@ -89,7 +102,8 @@ export function makeNumber({ label, value, min, max, step, onChange }) {
 
 /**
  * One of several: a row of buttons of which one is pressed; Tab reaches it, the arrow keys move.
- * @param {{label: string, options: [string, string][], value: string, onChange: (value: string) => void}} parts
+ * @param {{label: string, options: [string, string][], value: string, onChange: (value: string)
+ *     => void}} parts
  */
 export function makeChoice({ label, options, value, onChange }) {
   const group = make("div", { class: "choice", role: "radiogroup", "aria-label": label });
@@ -102,12 +116,24 @@ export function makeChoice({ label, options, value, onChange }) {
     }
   };
   for (const [key, text] of options) {
-    const button = make("button", { type: "button", role: "radio", onclick: () => { press(key, false); onChange(key); } }, text);
+    const button = make(
+      "button",
+      {
+        type: "button",
+        role: "radio",
+        onclick: () => {
+          press(key, false);
+          onChange(key);
+        },
+      },
+      text,
+    );
     button.dataset.key = key;
     group.append(button);
   }
   press(value, false);
-  if (![...group.children].some((button) => button.tabIndex === 0)) group.firstElementChild.tabIndex = 0;
+  if (![...group.children].some((button) => button.tabIndex === 0))
+    group.firstElementChild.tabIndex = 0;
   group.addEventListener("keydown", (event) => {
     const place = [...group.children].indexOf(/** @type {any} */ (document.activeElement));
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
@@ -127,12 +153,25 @@ export function makeChoice({ label, options, value, onChange }) {
  */
 export function rove(row, selector = "button") {
   const all = () => /** @type {HTMLElement[]} */ ([...row.querySelectorAll(selector)]);
-  all().forEach((element, place) => { element.tabIndex = place === 0 ? 0 : -1; });
-  row.addEventListener("focusin", (event) => all().forEach((element) => { element.tabIndex = element === event.target ? 0 : -1; }));
+  all().forEach((element, place) => {
+    element.tabIndex = place === 0 ? 0 : -1;
+  });
+  row.addEventListener("focusin", (event) =>
+    all().forEach((element) => {
+      element.tabIndex = element === event.target ? 0 : -1;
+    }),
+  );
   row.addEventListener("keydown", (event) => {
     const elements = all();
     const place = elements.indexOf(/** @type {any} */ (document.activeElement));
-    const target = { ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place - 1, ArrowUp: place - 1, Home: 0, End: elements.length - 1 }[event.key];
+    const target = {
+      ArrowRight: place + 1,
+      ArrowDown: place + 1,
+      ArrowLeft: place - 1,
+      ArrowUp: place - 1,
+      Home: 0,
+      End: elements.length - 1,
+    }[event.key];
     if (place < 0 || target === undefined) return;
     elements[Math.min(Math.max(target, 0), elements.length - 1)].focus();
     event.preventDefault();
@@ -145,12 +184,17 @@ export function rove(row, selector = "button") {
  * @returns {(Node | string)[]}
  */
 export function pieceParts(piece) {
-  return piece.startsWith("▁") ? [make("span", { class: "word-start" }, "▁"), piece.slice(1)] : [piece];
+  return piece.startsWith("▁")
+    ? [make("span", { class: "word-start" }, "▁"), piece.slice(1)]
+    : [piece];
 }
 
 /** The same in a drawing. @param {string} words @returns {(Node | string)[]} */
 export function pieceSpans(words) {
-  return words.split(/(▁)/).filter(Boolean).map((part) => (part === "▁" ? makeSvg("tspan", { "fill-opacity": 0.4 }, part) : part));
+  return words
+    .split(/(▁)/)
+    .filter(Boolean)
+    .map((part) => (part === "▁" ? makeSvg("tspan", { "fill-opacity": 0.4 }, part) : part));
 }
 
 /**
@@ -163,7 +207,12 @@ export function codeParts(words) {
 }
 
 const ICONS = {
-  first: "M6 5v14M19 5 9 12l10 7z", back: "M16 5 6 12l10 7z", play: "M8 5l11 7-11 7z", pause: "M8 5v14M16 5v14", forward: "M8 5l10 7-10 7z", last: "M18 5v14M5 5l10 7-10 7z",
+  first: "M6 5v14M19 5 9 12l10 7z",
+  back: "M16 5 6 12l10 7z",
+  play: "M8 5l11 7-11 7z",
+  pause: "M8 5v14M16 5v14",
+  forward: "M8 5l10 7-10 7z",
+  last: "M18 5v14M5 5l10 7-10 7z",
 };
 
 /**
@@ -171,7 +220,11 @@ const ICONS = {
  * @param {keyof typeof ICONS} name
  */
 export function makeIcon(name) {
-  return makeSvg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, makeSvg("path", { d: ICONS[name] }));
+  return makeSvg(
+    "svg",
+    { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" },
+    makeSvg("path", { d: ICONS[name] }),
+  );
 }
 
 /** Offer a file to be saved. @param {Blob} blob @param {string} name */

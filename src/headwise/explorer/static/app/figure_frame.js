@@ -17,8 +17,11 @@ const MOST_ROWS = 400;
 
 /**
  * @typedef {{columns: string[], rows: (string | number)[][]}} Sheet the first column names the rows
- * @typedef {{table?: () => Sheet, svg?: () => SVGElement, data?: () => any, request?: [string, any?]}} Offer
- * @param {any} context @param {{name: string, title: string, caption?: string, level?: number}} parts name: of saved files
+ * @typedef {{table?: () => Sheet, svg?: () => SVGElement, data?: () => any, request?: [string,
+ *     any?]}} Offer
+ * @param {any} context
+ * @param {{name: string, title: string, caption?: string, level?: number}} parts name: of saved
+ *     files
  */
 export function makeFigure(context, { name, title, caption = "", level = 2 }) {
   const { text } = context;
@@ -26,9 +29,20 @@ export function makeFigure(context, { name, title, caption = "", level = 2 }) {
   const reading = make("p", { class: "reading", "aria-live": "polite" });
   const legend = make("p", { class: "caption" }, caption);
   const drawer = make("div", { class: "drawer", hidden: true });
-  const tools = make("div", { class: "tools", role: "toolbar", "aria-label": text("figure.tools", { title }) });
-  const root = make("figure", { class: "figure", "aria-label": title },
-    make("figcaption", {}, make(`h${level}`, {}, title), legend), body, reading, tools, drawer);
+  const tools = make("div", {
+    class: "tools",
+    role: "toolbar",
+    "aria-label": text("figure.tools", { title }),
+  });
+  const root = make(
+    "figure",
+    { class: "figure", "aria-label": title },
+    make("figcaption", {}, make(`h${level}`, {}, title), legend),
+    body,
+    reading,
+    tools,
+    drawer,
+  );
   /** @type {Offer} */
   let offer = {};
   let open = "";
@@ -43,26 +57,75 @@ export function makeFigure(context, { name, title, caption = "", level = 2 }) {
     }
   };
   const toggler = (key) => {
-    const button = make("button", { type: "button", "aria-expanded": String(open === key), onclick: () => { open = open === key ? "" : key; fill(); } }, text(`figure.${key}`));
+    const button = make(
+      "button",
+      {
+        type: "button",
+        "aria-expanded": String(open === key),
+        onclick: () => {
+          open = open === key ? "" : key;
+          fill();
+        },
+      },
+      text(`figure.${key}`),
+    );
     button.dataset.drawer = key;
     return button;
   };
-  const saver = (label, save) => make("button", { type: "button", "aria-label": text("figure.save_as", { format: label }), onclick: save }, label);
+  const saver = (label, save) =>
+    make(
+      "button",
+      { type: "button", "aria-label": text("figure.save_as", { format: label }), onclick: save },
+      label,
+    );
 
   const draw = () => {
     const savers = [];
     if (offer.svg) {
-      savers.push(saver("SVG", () => saveFile(new Blob([svgText(offer.svg())], { type: "image/svg+xml" }), `${name}.svg`)));
+      savers.push(
+        saver("SVG", () =>
+          saveFile(new Blob([svgText(offer.svg())], { type: "image/svg+xml" }), `${name}.svg`),
+        ),
+      );
       savers.push(saver("PNG", async () => saveFile(await rasterize(offer.svg()), `${name}.png`)));
     }
-    if (offer.table) savers.push(saver("CSV", () => saveFile(new Blob(["\ufeff", csvText(offer.table())], { type: "text/csv" }), `${name}.csv`)));
-    if (offer.data) savers.push(saver("JSON", () => saveFile(new Blob([JSON.stringify(offer.data(), null, 2)], { type: "application/json" }), `${name}.json`)));
-    const link = make("button", { type: "button", onclick: async () => context.announce(await copy(location.href) ? text("figure.copied") : location.href) }, text("figure.link"));
+    if (offer.table)
+      savers.push(
+        saver("CSV", () =>
+          saveFile(
+            new Blob(["\ufeff", csvText(offer.table())], { type: "text/csv" }),
+            `${name}.csv`,
+          ),
+        ),
+      );
+    if (offer.data)
+      savers.push(
+        saver("JSON", () =>
+          saveFile(
+            new Blob([JSON.stringify(offer.data(), null, 2)], { type: "application/json" }),
+            `${name}.json`,
+          ),
+        ),
+      );
+    const link = make(
+      "button",
+      {
+        type: "button",
+        onclick: async () =>
+          context.announce((await copy(location.href)) ? text("figure.copied") : location.href),
+      },
+      text("figure.link"),
+    );
     tools.replaceChildren(
       ...(offer.table ? [toggler("table")] : []),
       ...(offer.request ? [toggler("request")] : []),
       link,
-      ...(savers.length ? [make("span", { class: "tools-name", "aria-hidden": "true" }, text("figure.save")), ...savers] : []),
+      ...(savers.length
+        ? [
+            make("span", { class: "tools-name", "aria-hidden": "true" }, text("figure.save")),
+            ...savers,
+          ]
+        : []),
     );
     fill();
   };
@@ -72,11 +135,18 @@ export function makeFigure(context, { name, title, caption = "", level = 2 }) {
     root,
     body,
     /** @param {string} words */
-    read(words) { reading.textContent = words; },
+    read(words) {
+      reading.textContent = words;
+    },
     /** @param {string} words */
-    explain(words) { legend.textContent = words; },
+    explain(words) {
+      legend.textContent = words;
+    },
     /** @param {Offer} next */
-    offer(next) { offer = next; draw(); },
+    offer(next) {
+      offer = next;
+      draw();
+    },
   };
 }
 
@@ -84,13 +154,40 @@ export function makeFigure(context, { name, title, caption = "", level = 2 }) {
 function drawTable(context, { columns, rows }, title) {
   const shown = rows.slice(0, MOST_ROWS);
   const head = make("tr", {}, ...columns.map((column) => make("th", { scope: "col" }, column)));
-  const lines = shown.map((row) => make("tr", {}, ...row.map((cell, place) => (place === 0
-    ? make("th", { scope: "row" }, String(cell))
-    : make("td", {}, typeof cell === "number" ? formatCell(cell) : cell)))));
-  const table = make("table", {}, make("caption", { class: "unseen" }, title), make("thead", {}, head), make("tbody", {}, ...lines));
-  const scroll = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table);
+  const lines = shown.map((row) =>
+    make(
+      "tr",
+      {},
+      ...row.map((cell, place) =>
+        place === 0
+          ? make("th", { scope: "row" }, String(cell))
+          : make("td", {}, typeof cell === "number" ? formatCell(cell) : cell),
+      ),
+    ),
+  );
+  const table = make(
+    "table",
+    {},
+    make("caption", { class: "unseen" }, title),
+    make("thead", {}, head),
+    make("tbody", {}, ...lines),
+  );
+  const scroll = make(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
+    table,
+  );
   if (shown.length === rows.length) return scroll;
-  return make("div", {}, scroll, make("p", { class: "quiet" }, context.text("figure.more_rows", { shown: shown.length, all: rows.length })));
+  return make(
+    "div",
+    {},
+    scroll,
+    make(
+      "p",
+      { class: "quiet" },
+      context.text("figure.more_rows", { shown: shown.length, all: rows.length }),
+    ),
+  );
 }
 
 /** @param {number} value */
@@ -99,11 +196,22 @@ const formatCell = (value) => (Number.isInteger(value) ? String(value) : value.t
 /** @param {any} context @param {[string, any?]} request */
 function drawRequest(context, [path, body]) {
   const { curl, python } = describeRequest(path, body);
-  return [["curl", curl], ["Python", python]].map(([label, code]) => {
+  return [
+    ["curl", curl],
+    ["Python", python],
+  ].map(([label, code]) => {
     const done = context.text("figure.copied");
-    const button = make("button", { type: "button", onclick: async () => context.announce(await copy(code) ? done : "") }, context.text("figure.copy"));
-    return make("div", { class: "code" }, make("div", { class: "code-name" }, make("strong", {}, label), button),
-      make("pre", { tabindex: "0" }, make("code", {}, code)));
+    const button = make(
+      "button",
+      { type: "button", onclick: async () => context.announce((await copy(code)) ? done : "") },
+      context.text("figure.copy"),
+    );
+    return make(
+      "div",
+      { class: "code" },
+      make("div", { class: "code-name" }, make("strong", {}, label), button),
+      make("pre", { tabindex: "0" }, make("code", {}, code)),
+    );
   });
 }
 
@@ -130,7 +238,10 @@ async function rasterize(svg) {
   const address = URL.createObjectURL(new Blob([svgText(svg)], { type: "image/svg+xml" }));
   image.src = address;
   await image.decode();
-  const canvas = make("canvas", { width: Math.round(width * scale), height: Math.round(height * scale) });
+  const canvas = make("canvas", {
+    width: Math.round(width * scale),
+    height: Math.round(height * scale),
+  });
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
   URL.revokeObjectURL(address);
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
@@ -140,7 +251,8 @@ async function rasterize(svg) {
 export function csvText({ columns, rows }) {
   // A cell that a spreadsheet would take for a formula is written as text.
   const cell = (value) => {
-    const words = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+    const words =
+      typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
     return /[",\n\r]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words;
   };
   return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n");

@@ -45,7 +45,9 @@ function makeLine(text) {
     if (token === "(" || token === "[") {
       const inner = readRow(token === "(" ? ")" : "]");
       place += 1; // the closing bracket
-      return bare ? make("mrow", ...inner) : make("mrow", make("mo", token), ...inner, make("mo", token === "(" ? ")" : "]"));
+      return bare
+        ? make("mrow", ...inner)
+        : make("mrow", make("mo", token), ...inner, make("mo", token === "(" ? ")" : "]"));
     }
     if (token === "|" && tokens.indexOf("|", place) >= 0) {
       const inner = readRow("|");
@@ -64,7 +66,11 @@ function makeLine(text) {
     while (place < tokens.length && tokens[place] !== end) {
       if (/^\s+$/.test(tokens[place])) {
         // Two names beside each other are a product, and must not run into one.
-        if (/^[\p{L}]/u.test(tokens[place + 1] ?? "") && row.at(-1)?.localName !== "mo") { const gap = make("mspace"); gap.setAttribute("width", "0.25em"); row.push(gap); }
+        if (/^[\p{L}]/u.test(tokens[place + 1] ?? "") && row.at(-1)?.localName !== "mo") {
+          const gap = make("mspace");
+          gap.setAttribute("width", "0.25em");
+          row.push(gap);
+        }
         place += 1;
         continue;
       }
@@ -72,7 +78,8 @@ function makeLine(text) {
       while (place < tokens.length && /^[\^_²³]$/.test(tokens[place])) {
         const mark = tokens[place];
         place += 1;
-        if (mark === "²" || mark === "³") one = make("msup", one, make("mn", mark === "²" ? "2" : "3"));
+        if (mark === "²" || mark === "³")
+          one = make("msup", one, make("mn", mark === "²" ? "2" : "3"));
         else one = make(mark === "^" ? "msup" : "msub", one, readOne(true));
       }
       row.push(one);

@@ -9,11 +9,10 @@
  */
 
 import { colourName, drawPixels, largestOf, rampBytes, scaleEnds, shade } from "./colour_scales.js";
-import { make, makeSvg, pageColour, pieceSpans } from "./dom.js";
+import { FONT_FAMILY, make, makeSvg, pageColour, pieceSpans } from "./dom.js";
 
-const FAMILY = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 /** Leaning names of narrow columns stand close. @param {number} size of a cell */
-const labelFont = (size) => `${size < 20 ? 12 : 13}px ${FAMILY}`;
+const labelFont = (size) => `${size < 20 ? 12 : 13}px ${FONT_FAMILY}`;
 const WIDE = /^[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]+$/;
 const LONGEST_LABEL = 120;
 const SEAMED = 12; // cells from this size on are drawn apart
@@ -34,8 +33,25 @@ export class HeatMap {
    *     (value: number) => string, kind?: "sequence" | "diverging", fits?: boolean}} options fits:
    *     the whole table in sight, however small its cells
    */
-  constructor(area, { label, onCell = () => {}, format = (value) => value.toFixed(2), kind = "sequence", fits = false }) {
-    Object.assign(this, { area, onCell, format, kind, fits, cell: { row: -1, column: -1 }, how: {} });
+  constructor(
+    area,
+    {
+      label,
+      onCell = () => {},
+      format = (value) => value.toFixed(2),
+      kind = "sequence",
+      fits = false,
+    },
+  ) {
+    Object.assign(this, {
+      area,
+      onCell,
+      format,
+      kind,
+      fits,
+      cell: { row: -1, column: -1 },
+      how: {},
+    });
     const quiet = { "aria-hidden": "true" };
     this.corner = make("div", { class: "matrix-corner" });
     this.top = make("canvas", { class: "matrix-top", ...quiet });
@@ -43,18 +59,33 @@ export class HeatMap {
     this.pixels = make("canvas", { class: "matrix-pixels", ...quiet });
     this.mark = make("div", { class: "matrix-mark", hidden: true });
     this.body = make("div", { class: "matrix-body" }, this.pixels, this.mark);
-    this.frame = make("div", { class: "matrix", tabindex: "0", role: "application", "aria-label": label }, this.corner, this.top, this.left, this.body);
+    this.frame = make(
+      "div",
+      { class: "matrix", tabindex: "0", role: "application", "aria-label": label },
+      this.corner,
+      this.top,
+      this.left,
+      this.body,
+    );
     this.ramp = make("canvas", { class: "matrix-ramp", width: 128, height: 1, ...quiet });
     this.low = make("span", {});
     this.high = make("span", {});
-    area.append(this.frame, make("div", { class: "matrix-scale", ...quiet }, this.low, this.ramp, this.high));
+    area.append(
+      this.frame,
+      make("div", { class: "matrix-scale", ...quiet }, this.low, this.ramp, this.high),
+    );
     this.body.addEventListener("pointermove", (event) => this.pointAt(event));
     this.body.addEventListener("pointerdown", (event) => this.pointAt(event));
     this.frame.addEventListener("keydown", (event) => this.walk(event));
-    this.frame.addEventListener("focus", () => { if (this.cell.row < 0 && this.numbers && this.frame.matches(":focus-visible")) this.choose(0, 0); });
+    this.frame.addEventListener("focus", () => {
+      if (this.cell.row < 0 && this.numbers && this.frame.matches(":focus-visible"))
+        this.choose(0, 0);
+    });
     this.redraw = () => this.draw();
     document.addEventListener("themechange", this.redraw);
-    this.observer = new ResizeObserver(() => { if (this.frame.clientWidth !== this.width) this.draw(); });
+    this.observer = new ResizeObserver(() => {
+      if (this.frame.clientWidth !== this.width) this.draw();
+    });
     this.observer.observe(this.frame);
   }
 
@@ -86,13 +117,31 @@ export class HeatMap {
     const pen = this.top.getContext("2d");
     pen.font = labelFont(Infinity);
     const { rows, columns } = this.numbers;
-    const widest = (items) => Math.ceil(Math.min(LONGEST_LABEL, items.reduce((most, item) => Math.max(most, pen.measureText(item.text).width), 0)));
+    const widest = (items) =>
+      Math.ceil(
+        Math.min(
+          LONGEST_LABEL,
+          items.reduce((most, item) => Math.max(most, pen.measureText(item.text).width), 0),
+        ),
+      );
     this.width = this.frame.clientWidth;
-    this.isUpright = columns.every((item) => WIDE.test(item.text) || /^.?$|^<\/?s>$/.test(item.text));
+    this.isUpright = columns.every(
+      (item) => WIDE.test(item.text) || /^.?$|^<\/?s>$/.test(item.text),
+    );
     this.leftWidth = widest(rows) + 12;
     const longest = widest(columns);
     this.lean = this.isUpright ? 0 : Math.ceil(longest * Math.SQRT1_2);
-    this.topHeight = this.isUpright ? 15 * Math.min(6, Math.max(1, ...columns.map((item) => (WIDE.test(item.text) ? [...item.text].length : 1)))) + 10 : this.lean + 18;
+    this.topHeight = this.isUpright
+      ? 15 *
+          Math.min(
+            6,
+            Math.max(
+              1,
+              ...columns.map((item) => (WIDE.test(item.text) ? [...item.text].length : 1)),
+            ),
+          ) +
+        10
+      : this.lean + 18;
     const room = this.width - this.leftWidth - Math.max(this.lean, 8) - 4;
     const smallest = this.fits ? SMALLEST.all : columns.length > 64 ? SMALLEST.many : SMALLEST.few;
     this.size = Math.max(smallest, Math.min(38, Math.floor(room / columns.length)));
@@ -120,9 +169,15 @@ export class HeatMap {
     drawPixels(this.pixels, values, rows.length, columns.length, this.how);
     const [width, height] = [this.size * columns.length, this.height * rows.length];
     const style = (element, changes) => Object.assign(element.style, changes);
-    style(this.frame, { gridTemplateColumns: `${this.leftWidth}px ${width + Math.max(this.lean, 8)}px` });
+    style(this.frame, {
+      gridTemplateColumns: `${this.leftWidth}px ${width + Math.max(this.lean, 8)}px`,
+    });
     style(this.pixels, { width: `${width}px`, height: `${height}px` });
-    style(this.body, { width: `${width}px`, height: `${height}px`, backgroundSize: `${this.size}px ${this.height}px` });
+    style(this.body, {
+      width: `${width}px`,
+      height: `${height}px`,
+      backgroundSize: `${this.size}px ${this.height}px`,
+    });
     this.body.classList.toggle("seams", this.size >= SEAMED);
     this.body.style.setProperty("--cell-width", `${this.size}px`);
     this.body.style.setProperty("--cell-height", `${this.height}px`);
@@ -131,8 +186,15 @@ export class HeatMap {
     const bytes = rampBytes(this.kind);
     const steps = Array.from({ length: 128 }, (_, step) => 2 * step);
     const pen = this.ramp.getContext("2d");
-    steps.forEach((step, x) => { pen.fillStyle = colourName(bytes, step); pen.fillRect(x, 0, 1, 1); });
-    [this.low.textContent, this.high.textContent] = scaleEnds(this.how.largest, this.how, this.format);
+    steps.forEach((step, x) => {
+      pen.fillStyle = colourName(bytes, step);
+      pen.fillRect(x, 0, 1, 1);
+    });
+    [this.low.textContent, this.high.textContent] = scaleEnds(
+      this.how.largest,
+      this.how,
+      this.format,
+    );
     this.placeMark();
   }
 
@@ -163,7 +225,14 @@ export class HeatMap {
     const every = this.everyRow;
     const last = this.height * this.numbers.rows.length;
     this.numbers.rows.forEach((item, row) => {
-      if (row % every === 0) write(pen, item.text, this.leftWidth - 7, Math.min(Math.max(8, (row + 0.5) * this.height), last - 7), "right");
+      if (row % every === 0)
+        write(
+          pen,
+          item.text,
+          this.leftWidth - 7,
+          Math.min(Math.max(8, (row + 0.5) * this.height), last - 7),
+          "right",
+        );
     });
   }
 
@@ -177,7 +246,9 @@ export class HeatMap {
         pen.textAlign = "center";
         const lines = WIDE.test(item.text) ? [...item.text].slice(0, 6) : [item.text];
         pen.globalAlpha = item.text === "▁" ? PALE : 1;
-        lines.forEach((line, k) => pen.fillText(line, x, this.topHeight - 11 - (lines.length - 1 - k) * 15, 30));
+        lines.forEach((line, k) =>
+          pen.fillText(line, x, this.topHeight - 11 - (lines.length - 1 - k) * 15, 30),
+        );
         pen.globalAlpha = 1;
         return;
       }
@@ -192,16 +263,37 @@ export class HeatMap {
   /** @param {PointerEvent} event */
   pointAt(event) {
     const box = this.body.getBoundingClientRect();
-    const [row, column] = [Math.floor((event.clientY - box.y) / this.height), Math.floor((event.clientX - box.x) / this.size)];
-    if (row >= 0 && column >= 0 && row < this.numbers.rows.length && column < this.numbers.columns.length) this.choose(row, column);
+    const [row, column] = [
+      Math.floor((event.clientY - box.y) / this.height),
+      Math.floor((event.clientX - box.x) / this.size),
+    ];
+    if (
+      row >= 0 &&
+      column >= 0 &&
+      row < this.numbers.rows.length &&
+      column < this.numbers.columns.length
+    )
+      this.choose(row, column);
   }
 
   /** @param {KeyboardEvent} event */
   walk(event) {
-    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e6], End: [0, 1e6], PageUp: [-10, 0], PageDown: [10, 0] }[event.key];
+    const step = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+      Home: [0, -1e6],
+      End: [0, 1e6],
+      PageUp: [-10, 0],
+      PageDown: [10, 0],
+    }[event.key];
     if (!step || !this.numbers) return;
     const within = (value, length) => Math.min(Math.max(value, 0), length - 1);
-    this.choose(within(this.cell.row + step[0], this.numbers.rows.length), within(this.cell.column + step[1], this.numbers.columns.length));
+    this.choose(
+      within(this.cell.row + step[0], this.numbers.rows.length),
+      within(this.cell.column + step[1], this.numbers.columns.length),
+    );
     this.mark.scrollIntoView({ block: "nearest", inline: "nearest" });
     event.preventDefault();
   }
@@ -218,30 +310,95 @@ export class HeatMap {
     const { row, column } = this.cell;
     this.mark.hidden = row < 0;
     if (row < 0) return;
-    Object.assign(this.mark.style, { left: `${column * this.size}px`, top: `${row * this.height}px`, width: `${this.size}px`, height: `${this.height}px` });
+    Object.assign(this.mark.style, {
+      left: `${column * this.size}px`,
+      top: `${row * this.height}px`,
+      width: `${this.size}px`,
+      height: `${this.height}px`,
+    });
   }
 
   /** The picture by itself. @returns {SVGElement} */
   toSvg() {
     const { rows, columns, values } = this.numbers;
-    const [width, height] = [this.leftWidth + this.size * columns.length + Math.max(this.lean, 12), this.topHeight + this.height * rows.length + 40];
-    const svg = makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FAMILY, "font-size": 13 });
+    const [width, height] = [
+      this.leftWidth + this.size * columns.length + Math.max(this.lean, 12),
+      this.topHeight + this.height * rows.length + 40,
+    ];
+    const svg = makeSvg("svg", {
+      xmlns: "http://www.w3.org/2000/svg",
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      "font-family": FONT_FAMILY,
+      "font-size": 13,
+    });
     svg.append(makeSvg("rect", { width, height, fill: pageColour("--surface") }));
     const ink = pageColour("--ink");
     if (values.length > MOST_SQUARES) {
-      svg.append(makeSvg("image", { x: this.leftWidth, y: this.topHeight, width: this.size * columns.length, height: this.height * rows.length, preserveAspectRatio: "none", href: this.pixels.toDataURL() }));
+      svg.append(
+        makeSvg("image", {
+          x: this.leftWidth,
+          y: this.topHeight,
+          width: this.size * columns.length,
+          height: this.height * rows.length,
+          preserveAspectRatio: "none",
+          href: this.pixels.toDataURL(),
+        }),
+      );
     } else {
       const bytes = rampBytes(this.kind);
       const seam = this.size >= SEAMED ? 1 : 0;
       const cells = makeSvg("g", { "shape-rendering": "crispEdges" });
-      rows.forEach((_, i) => columns.forEach((__, j) => cells.append(makeSvg("rect", { x: this.leftWidth + j * this.size, y: this.topHeight + i * this.height, width: this.size - seam, height: this.height - seam, fill: colourName(bytes, shade(this.valueAt(i, j), this.how.largest, this.how)) }))));
+      rows.forEach((_, i) =>
+        columns.forEach((__, j) =>
+          cells.append(
+            makeSvg("rect", {
+              x: this.leftWidth + j * this.size,
+              y: this.topHeight + i * this.height,
+              width: this.size - seam,
+              height: this.height - seam,
+              fill: colourName(bytes, shade(this.valueAt(i, j), this.how.largest, this.how)),
+            }),
+          ),
+        ),
+      );
       svg.append(cells);
     }
-    rows.filter((_, i) => i % this.everyRow === 0).forEach((item, k) => { const i = k * this.everyRow; svg.append(makeSvg("text", { x: this.leftWidth - 7, y: this.topHeight + (i + 0.5) * this.height + 4.5, "text-anchor": "end", fill: ink }, ...pieceSpans(item.text))); });
+    rows
+      .filter((_, i) => i % this.everyRow === 0)
+      .forEach((item, k) => {
+        const i = k * this.everyRow;
+        svg.append(
+          makeSvg(
+            "text",
+            {
+              x: this.leftWidth - 7,
+              y: this.topHeight + (i + 0.5) * this.height + 4.5,
+              "text-anchor": "end",
+              fill: ink,
+            },
+            ...pieceSpans(item.text),
+          ),
+        );
+      });
     columns.forEach((item, j) => {
       if (j % this.everyColumn !== 0) return;
       const [x, y] = [this.leftWidth + (j + 0.5) * this.size, this.topHeight - 7];
-      svg.append(makeSvg("text", { x, y, fill: ink, ...(this.isUpright ? { "text-anchor": "middle" } : { transform: `rotate(-45 ${x} ${y})` }) }, ...pieceSpans(item.text)));
+      svg.append(
+        makeSvg(
+          "text",
+          {
+            x,
+            y,
+            fill: ink,
+            ...(this.isUpright
+              ? { "text-anchor": "middle" }
+              : { transform: `rotate(-45 ${x} ${y})` }),
+          },
+          ...pieceSpans(item.text),
+        ),
+      );
     });
     svg.append(...this.scaleSvg(height - 22));
     return svg;
@@ -252,8 +409,21 @@ export class HeatMap {
     const [low, high] = scaleEnds(this.how.largest, this.how, this.format);
     const bytes = rampBytes(this.kind);
     const start = 12 + 7.4 * low.length;
-    const steps = Array.from({ length: 32 }, (_, step) => makeSvg("rect", { x: start + 4 * step, y, width: 4.2, height: 9, fill: colourName(bytes, Math.round((255 * step) / 31)) }));
-    const word = (x, words, anchor) => makeSvg("text", { x, y: y + 9, "font-size": 12, "text-anchor": anchor, fill: pageColour("--muted") }, words);
+    const steps = Array.from({ length: 32 }, (_, step) =>
+      makeSvg("rect", {
+        x: start + 4 * step,
+        y,
+        width: 4.2,
+        height: 9,
+        fill: colourName(bytes, Math.round((255 * step) / 31)),
+      }),
+    );
+    const word = (x, words, anchor) =>
+      makeSvg(
+        "text",
+        { x, y: y + 9, "font-size": 12, "text-anchor": anchor, fill: pageColour("--muted") },
+        words,
+      );
     return [word(start - 6, low, "end"), ...steps, word(start + 134, high, "start")];
   }
 }

@@ -54,7 +54,10 @@ export function text(key, values = {}) {
  * @param {number} [digits] after the point
  */
 export function number(value, digits = 0) {
-  return new Intl.NumberFormat(language, { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
+  return new Intl.NumberFormat(language, {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  }).format(value);
 }
 
 /** A share of one as a percentage. @param {number} value @param {number} [digits] */

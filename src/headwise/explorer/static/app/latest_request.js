@@ -14,17 +14,29 @@ import { text } from "./i18n.js";
 function plainAddress() {
   const [path, query] = location.hash.split("?");
   const given = new URLSearchParams(query ?? "");
-  const kept = new URLSearchParams(["model", "text"].filter((key) => given.get(key)).map((key) => [key, given.get(key)]));
+  const kept = new URLSearchParams(
+    ["model", "text"].filter((key) => given.get(key)).map((key) => [key, given.get(key)]),
+  );
   return `${path}${kept.size ? `?${kept}` : ""}`;
 }
 
 /**
- * Say what went wrong. What stands behind a `.problem.instead` is hidden meanwhile (parts.css): it answers an earlier question. A request whose form the server refuses comes from an address with a setting that does not exist: the page makes none.
+ * Say what went wrong. What stands behind a `.problem.instead` is hidden meanwhile (parts.css): it
+ * answers an earlier question. A request whose form the server refuses comes from an address with a
+ * setting that does not exist: the page makes none.
  * @param {HTMLElement} place a `.problem` @param {{message: string, code?: string}} fault
  */
 export function showProblem(place, { message, code = "" }) {
   const isAddress = code === "bad_request";
-  place.replaceChildren(...(isAddress ? [text("shell.bad_link"), " ", make("a", { href: plainAddress() }, text("shell.plain_settings"))] : [message]));
+  place.replaceChildren(
+    ...(isAddress
+      ? [
+          text("shell.bad_link"),
+          " ",
+          make("a", { href: plainAddress() }, text("shell.plain_settings")),
+        ]
+      : [message]),
+  );
   place.hidden = false;
 }
 
@@ -38,7 +50,10 @@ export function makeAsking(busy) {
   return {
     problem,
     complain,
-    end: () => { isOver = true; last.abort(); },
+    end: () => {
+      isOver = true;
+      last.abort();
+    },
     /**
      * @param {[string, any?]} request
      * @param {(reply: any) => void} onReply
@@ -68,9 +83,11 @@ export function makeAsking(busy) {
 const RESTING_MS = 150;
 
 /**
- * A labelled slider that tells its value. `onInput` comes with the first movement and when it rests, since a server answers only so many
+ * A labelled slider that tells its value. `onInput` comes with the first movement and when it
+ * rests, since a server answers only so many
  * requests; `onChange` when it is let go: browsers allow only so many changes of the address.
- * @param {{label: string, min: number, max: number, step: number, value: number, format: (value: number) => string, onInput: (value: number) => void, onChange: () => void}} parts
+ * @param {{label: string, min: number, max: number, step: number, value: number, format:
+ *     (value: number) => string, onInput: (value: number) => void, onChange: () => void}} parts
  */
 export function makeSlider({ label, min, max, step, value, format, onInput, onChange }) {
   const shown = make("output", {}, format(value));
@@ -94,6 +111,14 @@ export function makeSlider({ label, min, max, step, value, format, onInput, onCh
     moved = event.timeStamp;
   });
   // A key that is held down lets go at every step.
-  input.addEventListener("change", () => { if (timer) isLetGo = true; else onChange(); });
-  return make("div", { class: "field slider" }, make("span", { class: "slider-name" }, make("span", { "aria-hidden": "true" }, label), shown), input);
+  input.addEventListener("change", () => {
+    if (timer) isLetGo = true;
+    else onChange();
+  });
+  return make(
+    "div",
+    { class: "field slider" },
+    make("span", { class: "slider-name" }, make("span", { "aria-hidden": "true" }, label), shown),
+    input,
+  );
 }

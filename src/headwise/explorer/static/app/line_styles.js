@@ -4,8 +4,28 @@
  * alone.
  */
 
-const LIGHT = ["#0068a8", "#c34f00", "#00795a", "#a8467f", "#7a6200", "#2e86c1", "#4a4f57", "#6b4fb3", "#8a5a2b"];
-const DARK = ["#6cb8f2", "#ff9a52", "#3fcf9f", "#f0a3cf", "#e8d44d", "#a9d4ff", "#d4d8de", "#b9a5ff", "#d9b38c"];
+const LIGHT = [
+  "#0068a8",
+  "#c34f00",
+  "#00795a",
+  "#a8467f",
+  "#7a6200",
+  "#2e86c1",
+  "#4a4f57",
+  "#6b4fb3",
+  "#8a5a2b",
+];
+const DARK = [
+  "#6cb8f2",
+  "#ff9a52",
+  "#3fcf9f",
+  "#f0a3cf",
+  "#e8d44d",
+  "#a9d4ff",
+  "#d4d8de",
+  "#b9a5ff",
+  "#d9b38c",
+];
 const STROKES = ["", "7 4", "2 3", "9 3 2 3"];
 const MARKS = ["circle", "square", "triangle", "diamond", "cross"];
 
@@ -34,10 +54,15 @@ export function styleOf(number, marked = true) {
 export function markPath(mark, x, y, r) {
   const at = (dx, dy) => `${(x + dx * r).toFixed(2)} ${(y + dy * r).toFixed(2)}`;
   switch (mark) {
-    case "square": return `M${at(-0.85, -0.85)}L${at(0.85, -0.85)}L${at(0.85, 0.85)}L${at(-0.85, 0.85)}Z`;
-    case "triangle": return `M${at(0, -1.1)}L${at(1, 0.8)}L${at(-1, 0.8)}Z`;
-    case "diamond": return `M${at(0, -1.2)}L${at(1.2, 0)}L${at(0, 1.2)}L${at(-1.2, 0)}Z`;
-    case "cross": return `M${at(-1, -1)}L${at(1, 1)}M${at(1, -1)}L${at(-1, 1)}`;
-    default: return `M${at(-1, 0)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`;
+    case "square":
+      return `M${at(-0.85, -0.85)}L${at(0.85, -0.85)}L${at(0.85, 0.85)}L${at(-0.85, 0.85)}Z`;
+    case "triangle":
+      return `M${at(0, -1.1)}L${at(1, 0.8)}L${at(-1, 0.8)}Z`;
+    case "diamond":
+      return `M${at(0, -1.2)}L${at(1.2, 0)}L${at(0, 1.2)}L${at(-1.2, 0)}Z`;
+    case "cross":
+      return `M${at(-1, -1)}L${at(1, 1)}M${at(1, -1)}L${at(-1, 1)}`;
+    default:
+      return `M${at(-1, 0)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`;
   }
 }

@@ -21,7 +21,8 @@ export function useTheme(next) {
 }
 
 function apply() {
-  document.documentElement.dataset.theme = choice === "auto" ? (dark.matches ? "dark" : "light") : choice;
+  document.documentElement.dataset.theme =
+    choice === "auto" ? (dark.matches ? "dark" : "light") : choice;
   document.dispatchEvent(new Event("themechange"));
 }
 

@@ -24,7 +24,8 @@ export const KINDS = ["cross", "encoder_self", "decoder_self"];
  * alone.
  * @param {any} trace
  */
-export const kindsOf = (trace) => KINDS.filter((kind) => trace.attention.some((one) => one.kind === kind));
+export const kindsOf = (trace) =>
+  KINDS.filter((kind) => trace.attention.some((one) => one.kind === kind));
 
 /**
  * Whether the kind that was asked for is none of the model's, which has others.
@@ -36,7 +37,8 @@ export const isOtherKind = (trace) => trace.maps.length === 0 && trace.attention
 export const querySide = (trace, kind) => (kind === "encoder_self" ? trace.source : trace.target);
 
 /** The side that is looked at (columns). @param {any} trace @param {string} kind @returns {Side} */
-export const keySide = (trace, kind) => (kind === "decoder_self" ? trace.target_input : trace.source);
+export const keySide = (trace, kind) =>
+  kind === "decoder_self" ? trace.target_input : trace.source;
 
 /**
  * The maps of one kind, lowest layer first.
@@ -45,7 +47,9 @@ export const keySide = (trace, kind) => (kind === "decoder_self" ? trace.target_
  * @returns {PackedMap[]}
  */
 export function mapsOf(trace, kind) {
-  return trace.maps.filter((map) => map.kind === kind).sort((one, other) => one.layer - other.layer);
+  return trace.maps
+    .filter((map) => map.kind === kind)
+    .sort((one, other) => one.layer - other.layer);
 }
 
 /** @type {WeakMap<PackedMap, Uint8Array | Uint16Array>} unpacked once, kept as long as the map */
@@ -72,10 +76,18 @@ function numbersOf(map) {
  */
 export function groupsOf(side, level) {
   if (level === "piece") {
-    return side.pieces.map((text, place) => ({ item: { text, language: side.language }, members: [place], mark: side.marks[place] }));
+    return side.pieces.map((text, place) => ({
+      item: { text, language: side.language },
+      members: [place],
+      mark: side.marks[place],
+    }));
   }
   /** @type {Group[]} */
-  const groups = side.words.map((text) => ({ item: { text, language: side.language }, members: [], mark: false }));
+  const groups = side.words.map((text) => ({
+    item: { text, language: side.language },
+    members: [],
+    mark: false,
+  }));
   side.word_of_piece.forEach((word, place) => {
     groups[word].members.push(place);
     groups[word].mark = side.marks[place];
@@ -84,7 +96,8 @@ export function groupsOf(side, level) {
 }
 
 /**
- * One head over groups: sum over the keys of a group, mean over its queries, so rows keep their sums.
+ * One head over groups: sum over the keys of a group, mean over its queries, so rows keep their
+ * sums.
  * @param {PackedMap} map @param {number} head @param {Group[]} rows @param {Group[]} columns
  */
 function mergedHead(map, head, rows, columns) {
@@ -92,9 +105,11 @@ function mergedHead(map, head, rows, columns) {
   const numbers = numbersOf(map);
   const unit = map.scale / (2 ** map.bits - 1);
   const table = new Float64Array(rows.length * columns.length);
-  if (rows.length === numQueries && columns.length === numKeys) { // every group is one piece: nothing to merge
+  if (rows.length === numQueries && columns.length === numKeys) {
+    // every group is one piece: nothing to merge
     const start = head * numQueries * numKeys;
-    for (let place = 0; place < table.length; place += 1) table[place] = map.low + numbers[start + place] * unit;
+    for (let place = 0; place < table.length; place += 1)
+      table[place] = map.low + numbers[start + place] * unit;
     return table;
   }
   for (let i = 0; i < rows.length; i += 1) {
@@ -104,7 +119,8 @@ function mergedHead(map, head, rows, columns) {
       for (let j = 0; j < columns.length; j += 1) {
         let sum = 0;
         for (const key of columns[j].members) sum += numbers[start + key];
-        table[i * columns.length + j] += (map.low * columns[j].members.length + sum * unit) / members.length;
+        table[i * columns.length + j] +=
+          (map.low * columns[j].members.length + sum * unit) / members.length;
       }
     }
   }
@@ -129,7 +145,13 @@ function withoutHidden(whole, numRows, kept, signed) {
     const total = row.reduce((sum, weight) => sum + weight, 0);
     const visible = kept.reduce((sum, place) => sum + row[place], 0);
     hidden[i] = !signed && total > 0 ? 1 - visible / total : 0;
-    kept.forEach((place, j) => { weights[i * kept.length + j] = signed ? row[place] : visible > 0 ? (row[place] * total) / visible : 0; });
+    kept.forEach((place, j) => {
+      weights[i * kept.length + j] = signed
+        ? row[place]
+        : visible > 0
+          ? (row[place] * total) / visible
+          : 0;
+    });
   }
   return { weights, hidden };
 }
@@ -145,10 +167,13 @@ function visible(groups, hideMarks) {
 }
 
 /**
- * The table of a choice. Words are merged and marks hidden in each head, then heads and layers are put together, so
+ * The table of a choice. Words are merged and marks hidden in each head, then heads and layers are
+ * put together, so
  * that a maximum over heads stays a weight.
  * @param {any} trace @param {PackedMap[]} maps one layer, or several to be put together
- * @param {{head: string, level: string, hideMarks: boolean}} choice head: a number, "mean" or "max" @returns {Table}
+ * @param {{head: string, level: string, hideMarks: boolean}} choice head: a number, "mean" or
+ *     "max"
+ * @returns {Table}
  */
 export function makeTable(trace, maps, { head, level, hideMarks }) {
   const { kind } = maps[0];
@@ -160,11 +185,24 @@ export function makeTable(trace, maps, { head, level, hideMarks }) {
   const weights = new Float64Array(rows.length * columns.length);
   const hidden = new Float64Array(rows.length);
   const chosen = maps.flatMap((map) => {
-    const places = head === "mean" || head === "max" ? map.heads.map((_, place) => place) : [map.heads.indexOf(Number(head))];
+    const places =
+      head === "mean" || head === "max"
+        ? map.heads.map((_, place) => place)
+        : [map.heads.indexOf(Number(head))];
     return places.filter((place) => place >= 0).map((place) => ({ map, place }));
   });
   if (chosen.length === 1) {
-    return { rows: rows.map((group) => group.item), columns: columns.map((group) => group.item), ...withoutHidden(mergedHead(chosen[0].map, chosen[0].place, rows, all), rows.length, kept, signed), signed };
+    return {
+      rows: rows.map((group) => group.item),
+      columns: columns.map((group) => group.item),
+      ...withoutHidden(
+        mergedHead(chosen[0].map, chosen[0].place, rows, all),
+        rows.length,
+        kept,
+        signed,
+      ),
+      signed,
+    };
   }
   for (const { map, place } of chosen) {
     const one = withoutHidden(mergedHead(map, place, rows, all), rows.length, kept, map.low < 0);
@@ -174,7 +212,13 @@ export function makeTable(trace, maps, { head, level, hideMarks }) {
       else if (Math.abs(one.weights[i]) > Math.abs(weights[i])) weights[i] = one.weights[i];
     }
   }
-  return { rows: rows.map((group) => group.item), columns: columns.map((group) => group.item), weights, hidden, signed: maps.some((map) => map.low < 0) };
+  return {
+    rows: rows.map((group) => group.item),
+    columns: columns.map((group) => group.item),
+    weights,
+    hidden,
+    signed: maps.some((map) => map.low < 0),
+  };
 }
 
 /** The one farther from zero. @param {number} one @param {number} other */

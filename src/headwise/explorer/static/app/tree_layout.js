@@ -5,11 +5,16 @@
  */
 
 /**
- * @typedef {{number: number, parent: number, step: number, piece: string, total: number, score: number, log_probability: number, fate: string}} Node
- * @typedef {Node & {x: number, row: number, width: number, children: Placed[], above: Placed | null, isBest: boolean, element?: any}} Placed
- * @param {Node[]} nodes in the order they were weighed @param {number[]} leaves of the n best, best first
- * @param {{pruned: boolean, measure: (piece: string) => number}} options pruned: whether to show what was let go
- * @returns {{placed: Placed[], rows: number, width: number, starts: number[]}} starts: where each column begins
+ * @typedef {{number: number, parent: number, step: number, piece: string, total: number, score:
+ *     number, log_probability: number, fate: string}} Node
+ * @typedef {Node & {x: number, row: number, width: number, children: Placed[], above: Placed |
+ *     null, isBest: boolean, element?: any}} Placed
+ * @param {Node[]} nodes in the order they were weighed
+ * @param {number[]} leaves of the n best, best first
+ * @param {{pruned: boolean, measure: (piece: string) => number}} options pruned: whether to
+ *     show what was let go
+ * @returns {{placed: Placed[], rows: number, width: number, starts: number[]}} starts: where
+ *     each column begins
  */
 export function layOut(nodes, leaves, { pruned, measure }) {
   const parents = new Map(nodes.map((node) => [node.number, node.parent]));
@@ -24,7 +29,15 @@ export function layOut(nodes, leaves, { pruned, measure }) {
     if (node.fate === "pruned" && !pruned) continue;
     const above = byNumber.get(node.parent);
     const row = rows[node.step] ?? 0;
-    const one = { ...node, x: 0, row, width: Math.max(32, Math.ceil(measure(node.piece)) + 18), children: [], above, isBest: best.has(node.number) };
+    const one = {
+      ...node,
+      x: 0,
+      row,
+      width: Math.max(32, Math.ceil(measure(node.piece)) + 18),
+      children: [],
+      above,
+      isBest: best.has(node.number),
+    };
     rows[node.step] = row + 1;
     widths[node.step] = Math.max(widths[node.step] ?? 0, one.width);
     byNumber.set(node.number, one);
@@ -32,8 +45,14 @@ export function layOut(nodes, leaves, { pruned, measure }) {
     placed.push(one);
   }
   const starts = [0];
-  for (let step = 1; step < widths.length; step += 1) starts[step] = step === 1 ? 44 : starts[step - 1] + widths[step - 1] + 44;
+  for (let step = 1; step < widths.length; step += 1)
+    starts[step] = step === 1 ? 44 : starts[step - 1] + widths[step - 1] + 44;
   for (const one of placed) one.x = starts[one.step];
   const last = starts.length - 1;
-  return { placed, rows: Math.max(...rows), width: (starts[last] ?? 0) + (widths[last] ?? 32) + 16, starts };
+  return {
+    placed,
+    rows: Math.max(...rows),
+    width: (starts[last] ?? 0) + (widths[last] ?? 32) + 16,
+    starts,
+  };
 }

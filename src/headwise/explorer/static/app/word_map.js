@@ -5,10 +5,9 @@
  * @typedef {{word: string, x: number, y: number, asked: boolean}} Point
  */
 
-import { make, makeSvg, pageColour } from "./dom.js";
+import { FONT_FAMILY, make, makeSvg, pageColour } from "./dom.js";
 import { markPath, styleOf } from "./line_styles.js";
 
-const FONT = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 const MARGIN = 34;
 
 export class WordMap {
@@ -51,27 +50,70 @@ export class WordMap {
   /** @param {Point} point */
   at(point) {
     const { width, height } = this.size;
-    return [MARGIN + ((point.x + 1) / 2) * (width - 2.6 * MARGIN), MARGIN / 2 + ((1 - point.y) / 2) * (height - MARGIN)];
+    return [
+      MARGIN + ((point.x + 1) / 2) * (width - 2.6 * MARGIN),
+      MARGIN / 2 + ((1 - point.y) / 2) * (height - MARGIN),
+    ];
   }
 
   /** @returns {SVGElement} */
   toSvg() {
     const { width, height } = this.size;
-    const svg = makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FONT, "font-size": 13, "aria-hidden": "true" });
+    const svg = makeSvg("svg", {
+      xmlns: "http://www.w3.org/2000/svg",
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      "font-family": FONT_FAMILY,
+      "font-size": 13,
+      "aria-hidden": "true",
+    });
     svg.append(makeSvg("rect", { width, height, rx: 6, fill: pageColour("--surface") }));
     const taken = [];
     const names = [];
-    const dots = this.points.map((point) => { const [x, y] = this.at(point); return [x - 4, y - 4, x + 4, y + 4]; });
-    const order = this.points.map((_, place) => place).sort((one, other) => this.rank(other) - this.rank(one));
+    const dots = this.points.map((point) => {
+      const [x, y] = this.at(point);
+      return [x - 4, y - 4, x + 4, y + 4];
+    });
+    const order = this.points
+      .map((_, place) => place)
+      .sort((one, other) => this.rank(other) - this.rank(one));
     for (const place of order) {
       const point = this.points[place];
       const [x, y] = this.at(point);
       const style = styleOf(point.asked ? 1 : 0);
       const chosen = place === this.place;
-      svg.append(makeSvg("path", { d: markPath(point.asked ? "diamond" : "circle", x, y, chosen ? 6.5 : 4), fill: style.colour, stroke: chosen ? pageColour("--ink") : "none", "stroke-width": 1.5 }));
-      const label = this.free(point.word, x, y, { width, height, taken, dots, must: chosen || point.asked });
+      svg.append(
+        makeSvg("path", {
+          d: markPath(point.asked ? "diamond" : "circle", x, y, chosen ? 6.5 : 4),
+          fill: style.colour,
+          stroke: chosen ? pageColour("--ink") : "none",
+          "stroke-width": 1.5,
+        }),
+      );
+      const label = this.free(point.word, x, y, {
+        width,
+        height,
+        taken,
+        dots,
+        must: chosen || point.asked,
+      });
       if (!label) continue;
-      names.push(makeSvg("text", { x: label.x.toFixed(1), y: label.y.toFixed(1), fill: point.asked ? style.colour : pageColour("--ink"), "font-weight": point.asked || chosen ? 650 : 400, stroke: pageColour("--surface"), "stroke-width": 3, "paint-order": "stroke" }, point.word));
+      names.push(
+        makeSvg(
+          "text",
+          {
+            x: label.x.toFixed(1),
+            y: label.y.toFixed(1),
+            fill: point.asked ? style.colour : pageColour("--ink"),
+            "font-weight": point.asked || chosen ? 650 : 400,
+            stroke: pageColour("--surface"),
+            "stroke-width": 3,
+            "paint-order": "stroke",
+          },
+          point.word,
+        ),
+      );
     }
     svg.append(...names.reverse()); // above every point, the words asked for above the others
     return svg;
@@ -92,10 +134,19 @@ export class WordMap {
    *     room
    */
   free(word, x, y, { width, height, taken, dots, must }) {
-    const wide = 6 + [...word].reduce((sum, letter) => sum + (letter.charCodeAt(0) > 0x2e7f ? 13.5 : 7.4), 0);
-    const spots = [[x + 8, y + 4], [x - 6 - wide, y + 4], [x - wide / 2, y - 9], [x - wide / 2, y + 18], [x + 6, y - 8], [x + 6, y + 16]];
+    const wide =
+      6 + [...word].reduce((sum, letter) => sum + (letter.charCodeAt(0) > 0x2e7f ? 13.5 : 7.4), 0);
+    const spots = [
+      [x + 8, y + 4],
+      [x - 6 - wide, y + 4],
+      [x - wide / 2, y - 9],
+      [x - wide / 2, y + 18],
+      [x + 6, y - 8],
+      [x + 6, y + 16],
+    ];
     const boxes = spots.map(([left, base]) => [left, base - 12, left + wide, base + 4]);
-    const covers = (box, other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3];
+    const covers = (box, other) =>
+      box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3];
     const isInside = (box) => box[0] >= 0 && box[2] <= width && box[1] >= 0 && box[3] <= height;
     const open = boxes.filter((box) => isInside(box) && !taken.some((other) => covers(box, other)));
     const clear = open.find((box) => !dots.some((dot) => covers(box, dot)));
@@ -112,18 +163,28 @@ export class WordMap {
   point(event) {
     if (!this.points) return;
     const frame = this.picture.getBoundingClientRect();
-    const far = (place) => { const [x, y] = this.at(this.points[place]); return (x - event.clientX + frame.x) ** 2 + (y - event.clientY + frame.y) ** 2; };
+    const far = (place) => {
+      const [x, y] = this.at(this.points[place]);
+      return (x - event.clientX + frame.x) ** 2 + (y - event.clientY + frame.y) ** 2;
+    };
     let best = 0;
-    this.points.forEach((_, place) => { if (far(place) < far(best)) best = place; });
+    this.points.forEach((_, place) => {
+      if (far(place) < far(best)) best = place;
+    });
     if (far(best) < 900) this.choose(best);
   }
 
   /** The nearest point in the direction of the key. @param {KeyboardEvent} event */
   walk(event) {
-    const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[
+      event.key
+    ];
     if (!way || !this.points?.length) return;
     event.preventDefault();
-    if (this.place < 0) { this.choose(0); return; }
+    if (this.place < 0) {
+      this.choose(0);
+      return;
+    }
     const [x, y] = this.at(this.points[this.place]);
     let best = -1;
     let least = Infinity;
@@ -131,7 +192,10 @@ export class WordMap {
       const [px, py] = this.at(point);
       const along = (px - x) * way[0] + (py - y) * way[1];
       const aside = Math.abs((px - x) * way[1]) + Math.abs((py - y) * way[0]);
-      if (along > 0.5 && along + 2 * aside < least) { least = along + 2 * aside; best = place; }
+      if (along > 0.5 && along + 2 * aside < least) {
+        least = along + 2 * aside;
+        best = place;
+      }
     });
     if (best >= 0) this.choose(best);
   }

@@ -16,11 +16,18 @@ function showHeadGrid(area, trace, kind, choice, onChoice, say) {
     row.append(make("span", {}, say("layer_number", { number: map.layer + 1 })));
     for (let head = 0; head < map.shape[0]; head += 1) {
       const chosen = map.layer === choice.layer && String(head) === choice.head;
-      const name = `${say("layer_number", { number: map.layer + 1 })}, ${say("head_number", { number: head + 1 })}`;
-      const button = make("button", { type: "button", "aria-label": name, title: name, "aria-pressed": String(chosen) });
+      const layerName = say("layer_number", { number: map.layer + 1 });
+      const name = `${layerName}, ${say("head_number", { number: head + 1 })}`;
+      const button = make("button", {
+        type: "button",
+        "aria-label": name,
+        title: name,
+        "aria-pressed": String(chosen),
+      });
       const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { "aria-hidden": "true" }));
       const small = makeTable(trace, [map], { ...choice, head: String(head) });
-      drawPixels(canvas, small, endsOf(small, small.signed ? undefined : 1)); // the style sheet enlarges it
+      // The style sheet enlarges it.
+      drawPixels(canvas, small, endsOf(small, small.signed ? undefined : 1));
       button.append(canvas);
       button.addEventListener("click", () => onChoice(map.layer, String(head)));
       row.append(button);

@@ -17,25 +17,35 @@ const SIGNED_RAMPS = {
   dark: ["#8fc4ff", "#3f7fc8", "#284a74", "#202329", "#743328", "#c8543f", "#ffab8f"],
   light: ["#0b3c73", "#3f7fc8", "#b3cfec", "#f6f6f4", "#f0c0b4", "#c8543f", "#73170b"],
 };
-const LABEL_FONT = '13px system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
+const LABEL_FONT =
+  '13px system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 const WIDE_CHARACTER = /[\u2e80-\u2fdf\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]/;
 const LONGEST_LABEL = 130;
 
 /** 256 colours of a ramp as red, green, blue. @param {string[]} stops @returns {number[][]} */
 function rampColours(stops) {
-  const rgb = stops.map((stop) => [1, 3, 5].map((place) => parseInt(stop.slice(place, place + 2), 16)));
+  const rgb = stops.map((stop) =>
+    [1, 3, 5].map((place) => parseInt(stop.slice(place, place + 2), 16)),
+  );
   return Array.from({ length: 256 }, (_, step) => {
     const position = (step / 255) * (stops.length - 1);
     const low = Math.min(Math.floor(position), stops.length - 2);
-    return rgb[low].map((value, channel) => Math.round(value + (rgb[low + 1][channel] - value) * (position - low)));
+    return rgb[low].map((value, channel) =>
+      Math.round(value + (rgb[low + 1][channel] - value) * (position - low)),
+    );
   });
 }
 
-const COLOURS = [RAMPS, SIGNED_RAMPS].map((ramps) => ({ dark: rampColours(ramps.dark), light: rampColours(ramps.light) }));
+const COLOURS = [RAMPS, SIGNED_RAMPS].map((ramps) => ({
+  dark: rampColours(ramps.dark),
+  light: rampColours(ramps.light),
+}));
 
 /** The colours for the theme of the moment. @param {boolean} signed */
 function themeColours(signed) {
-  return COLOURS[signed ? 1 : 0][document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
+  return COLOURS[signed ? 1 : 0][
+    document.documentElement.dataset.theme === "dark" ? "dark" : "light"
+  ];
 }
 
 /**
@@ -46,7 +56,9 @@ function themeColours(signed) {
  * @param {number} largest
  */
 function colourOf(colours, value, lowest, largest) {
-  return colours[Math.min(255, Math.max(0, Math.round((255 * (value - lowest)) / (largest - lowest))))];
+  return colours[
+    Math.min(255, Math.max(0, Math.round((255 * (value - lowest)) / (largest - lowest))))
+  ];
 }
 
 /**
@@ -71,7 +83,9 @@ function drawPixels(canvas, view, { lowest, largest }) {
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(canvas.width, canvas.height);
   const colours = themeColours(view.signed);
-  view.weights.forEach((weight, place) => image.data.set([...colourOf(colours, weight, lowest, largest), 255], 4 * place));
+  view.weights.forEach((weight, place) =>
+    image.data.set([...colourOf(colours, weight, lowest, largest), 255], 4 * place),
+  );
   pen.putImageData(image, 0, 0);
 }
 
@@ -84,14 +98,19 @@ class HeatMap {
     this.area = area;
     this.onCell = onCell;
     this.canvas = /** @type {HTMLCanvasElement} */ (area.querySelector("canvas"));
-    this.picture = document.createElement("canvas"); // the map without the mark, so that moving the mark is cheap
+    // The map without the mark, so that moving the mark is cheap.
+    this.picture = document.createElement("canvas");
     this.cell = { row: -1, column: -1 };
     this.width = 0;
     this.canvas.addEventListener("pointermove", (event) => this.pointAt(event));
     this.canvas.addEventListener("pointerdown", (event) => this.pointAt(event));
     area.addEventListener("keydown", (event) => this.walk(event));
-    area.addEventListener("focus", () => { if (this.cell.row < 0) this.choose(0, 0); });
-    new ResizeObserver(() => { if (area.clientWidth !== this.width) this.draw(); }).observe(area);
+    area.addEventListener("focus", () => {
+      if (this.cell.row < 0) this.choose(0, 0);
+    });
+    new ResizeObserver(() => {
+      if (area.clientWidth !== this.width) this.draw();
+    }).observe(area);
   }
 
   /** @param {Table} view */
@@ -113,12 +132,17 @@ class HeatMap {
     this.upright = columns.some((item) => WIDE_CHARACTER.test(item.text));
     const left = Math.max(...rows.map(widthOf)) + 10;
     const lean = this.upright ? 0 : Math.max(...columns.map(widthOf)) * Math.SQRT1_2;
-    const top = this.upright ? Math.min(Math.max(...columns.map((item) => this.stack(item.text).length)), 8) * 15 + 8 : lean + 14;
+    const top = this.upright
+      ? Math.min(Math.max(...columns.map((item) => this.stack(item.text).length)), 8) * 15 + 8
+      : lean + 14;
     const room = this.width - left - Math.max(lean - 20, 8);
     const size = Math.max(Math.min(room / columns.length, 40), columns.length > 64 ? 5 : 15);
     const height = Math.min(size, 34);
     Object.assign(this, { left, top, size, height });
-    return { width: left + size * columns.length + Math.max(lean, 8), height: top + height * rows.length + 40 };
+    return {
+      width: left + size * columns.length + Math.max(lean, 8),
+      height: top + height * rows.length + 40,
+    };
   }
 
   /**
@@ -159,10 +183,15 @@ class HeatMap {
     const [width, height] = [this.size * columns.length, this.height * rows.length];
     pen.imageSmoothingEnabled = false;
     pen.drawImage(pixels, this.left, this.top, width, height);
-    if (this.size > 8) { // seams between the cells, in the colour of the paper
+    if (this.size > 8) {
+      // seams between the cells, in the colour of the paper
       pen.fillStyle = pageColour("--paper");
-      columns.forEach((_, j) => pen.fillRect(this.left + (j + 1) * this.size - 1, this.top, 1, height));
-      rows.forEach((_, i) => pen.fillRect(this.left, this.top + (i + 1) * this.height - 1, width, 1));
+      columns.forEach((_, j) =>
+        pen.fillRect(this.left + (j + 1) * this.size - 1, this.top, 1, height),
+      );
+      rows.forEach((_, i) =>
+        pen.fillRect(this.left, this.top + (i + 1) * this.height - 1, width, 1),
+      );
     }
     pen.strokeStyle = pageColour("--line");
     pen.strokeRect(this.left - 0.5, this.top - 0.5, width, height);
@@ -181,7 +210,8 @@ class HeatMap {
     const everyColumn = Math.ceil(13 / this.size);
     pen.textAlign = "right";
     rows.forEach((item, i) => {
-      if (i % everyRow === 0) pen.fillText(item.text, this.left - 6, this.top + (i + 0.5) * this.height, LONGEST_LABEL);
+      if (i % everyRow === 0)
+        pen.fillText(item.text, this.left - 6, this.top + (i + 0.5) * this.height, LONGEST_LABEL);
     });
     columns.forEach((item, j) => {
       if (j % everyColumn !== 0) return;
@@ -189,7 +219,14 @@ class HeatMap {
       if (this.upright) {
         pen.textAlign = "center";
         const lines = this.stack(item.text).slice(0, 8);
-        lines.forEach((line, k) => pen.fillText(line, x, this.top - 10 - (lines.length - 1 - k) * 15, lines.length > 1 ? 20 : this.size * 1.4));
+        lines.forEach((line, k) =>
+          pen.fillText(
+            line,
+            x,
+            this.top - 10 - (lines.length - 1 - k) * 15,
+            lines.length > 1 ? 20 : this.size * 1.4,
+          ),
+        );
         return;
       }
       pen.save();
@@ -203,7 +240,11 @@ class HeatMap {
 
   /** @param {CanvasRenderingContext2D} pen @param {number} height */
   drawScale(pen, height) {
-    const [x, y, length] = [this.left, height - 22, Math.min(160, this.size * this.view.columns.length)];
+    const [x, y, length] = [
+      this.left,
+      height - 22,
+      Math.min(160, this.size * this.view.columns.length),
+    ];
     const colours = themeColours(this.view.signed);
     for (let step = 0; step < length; step += 1) {
       pen.fillStyle = `rgb(${colourOf(colours, step, 0, length).join(",")})`;
@@ -225,8 +266,14 @@ class HeatMap {
     pen.drawImage(this.picture, 0, 0);
     if (this.cell.row < 0) return;
     pen.setTransform(density, 0, 0, density, 0, 0);
-    const [x, y] = [this.left + this.cell.column * this.size, this.top + this.cell.row * this.height];
-    for (const [colour, inset] of /** @type {[string, number][]} */ ([[pageColour("--paper"), 1], [pageColour("--ink"), -1]])) {
+    const [x, y] = [
+      this.left + this.cell.column * this.size,
+      this.top + this.cell.row * this.height,
+    ];
+    for (const [colour, inset] of /** @type {[string, number][]} */ ([
+      [pageColour("--paper"), 1],
+      [pageColour("--ink"), -1],
+    ])) {
       pen.strokeStyle = colour;
       pen.lineWidth = 2;
       pen.strokeRect(x + inset, y + inset, this.size - 1 - 2 * inset, this.height - 1 - 2 * inset);
@@ -238,17 +285,28 @@ class HeatMap {
     const box = this.canvas.getBoundingClientRect();
     const column = Math.floor((event.clientX - box.x - this.left) / this.size);
     const row = Math.floor((event.clientY - box.y - this.top) / this.height);
-    const inside = row >= 0 && column >= 0 && row < this.view.rows.length && column < this.view.columns.length;
+    const inside =
+      row >= 0 && column >= 0 && row < this.view.rows.length && column < this.view.columns.length;
     if (inside) this.choose(row, column);
   }
 
   /** @param {KeyboardEvent} event */
   walk(event) {
-    const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -Infinity], End: [0, Infinity] };
+    const steps = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+      Home: [0, -Infinity],
+      End: [0, Infinity],
+    };
     const step = steps[event.key];
     if (!step) return;
     const within = (value, length) => Math.min(Math.max(value, 0), length - 1);
-    this.choose(within(this.cell.row + step[0], this.view.rows.length), within(this.cell.column + step[1], this.view.columns.length));
+    this.choose(
+      within(this.cell.row + step[0], this.view.rows.length),
+      within(this.cell.column + step[1], this.view.columns.length),
+    );
     event.preventDefault();
   }
 

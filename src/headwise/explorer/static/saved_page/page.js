@@ -31,19 +31,29 @@ const systemDark = matchMedia("(prefers-color-scheme: dark)");
  * @param {string} name
  */
 function remembered(name) {
-  try { return localStorage.getItem(`headwise.${name}`); } catch { return null; }
+  try {
+    return localStorage.getItem(`headwise.${name}`);
+  } catch {
+    return null;
+  }
 }
 
 /** @param {string} name @param {string} value */
 function remember(name, value) {
-  try { localStorage.setItem(`headwise.${name}`, value); } catch { /* then the choice lasts as long as the page */ }
+  try {
+    localStorage.setItem(`headwise.${name}`, value);
+  } catch {
+    /* then the choice lasts as long as the page */
+  }
 }
 
 /** What is chosen: from the address, else what shows most at first sight. */
 function firstChoice() {
   const wanted = new URLSearchParams(location.hash.slice(1));
   const asked = new URLSearchParams(location.search).get("lang");
-  const language = [asked, remembered("language"), navigator.language.slice(0, 2)].find((name) => name in texts) || "en";
+  const language =
+    [asked, remembered("language"), navigator.language.slice(0, 2)].find((name) => name in texts) ||
+    "en";
   const theme = ["light", "dark"].includes(remembered("theme")) ? remembered("theme") : "auto";
   return {
     trace: Number(wanted.get("trace")) || 0,
@@ -70,7 +80,10 @@ function say(key, values = {}) {
 
 /** A weight in the writing of the chosen language. @param {number} value */
 function formatWeight(value) {
-  return new Intl.NumberFormat(choice.language, { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(value);
+  return new Intl.NumberFormat(choice.language, {
+    minimumFractionDigits: 2,
+    maximumFractionDigits: 2,
+  }).format(value);
 }
 
 const trace = () => page.traces[choice.trace];
@@ -78,7 +91,10 @@ const currentMap = () => mapsOf(trace(), choice.kind).find((map) => map.layer ==
 /** @type {Table} what the link view, the heat map and the table show */
 let view;
 
-const linkPicture = new LinkPicture(byId("link_area"), { format: formatWeight, onChoice: readWord });
+const linkPicture = new LinkPicture(byId("link_area"), {
+  format: formatWeight,
+  onChoice: readWord,
+});
 const heatMap = new HeatMap(byId("heat_area"), readCell);
 
 /** Say what a word looks at, or which words look at it. @param {Word | null} chosen */
@@ -91,7 +107,10 @@ function readWord(chosen) {
   const { side, place } = chosen;
   const others = side === "query" ? view.columns : view.rows;
   const found = others
-    .map((item, other) => ({ word: item.text, value: side === "query" ? weightAt(view, place, other) : weightAt(view, other, place) }))
+    .map((item, other) => ({
+      word: item.text,
+      value: side === "query" ? weightAt(view, place, other) : weightAt(view, other, place),
+    }))
     .filter((entry) => Math.abs(entry.value) >= SMALLEST_LINK)
     .sort((one, other) => Math.abs(other.value) - Math.abs(one.value))
     .slice(0, 5)
@@ -100,15 +119,24 @@ function readWord(chosen) {
     ? found.join(say("list_separator"))
     : say("reading_nothing", { value: formatWeight(SMALLEST_LINK) });
   const word = (side === "query" ? view.rows : view.columns)[place].text;
-  const hidden = side === "query" && choice.hideMarks ? " " + say("reading_hidden", { value: formatWeight(view.hidden[place]) }) : "";
-  line.textContent = say(side === "query" ? "reading_query" : "reading_key", { word, list }) + hidden;
+  const hidden =
+    side === "query" && choice.hideMarks
+      ? " " + say("reading_hidden", { value: formatWeight(view.hidden[place]) })
+      : "";
+  line.textContent =
+    say(side === "query" ? "reading_query" : "reading_key", { word, list }) + hidden;
 }
 
 /** @param {number} row @param {number} column */
 function readCell(row, column) {
-  byId("heat_reading").textContent = row < 0 ? "" : say("heat_cell", {
-    row: view.rows[row].text, column: view.columns[column].text, value: formatWeight(weightAt(view, row, column)),
-  });
+  byId("heat_reading").textContent =
+    row < 0
+      ? ""
+      : say("heat_cell", {
+          row: view.rows[row].text,
+          column: view.columns[column].text,
+          value: formatWeight(weightAt(view, row, column)),
+        });
 }
 
 /**
@@ -127,13 +155,36 @@ function fillSelect(id, options, value) {
 
 /** Offer what the chosen sentence has. */
 function fillControls() {
-  choice.trace = Number(fillSelect("trace", page.traces.map((item, place) => [String(place), item.title || item.source_text]), String(choice.trace)));
+  choice.trace = Number(
+    fillSelect(
+      "trace",
+      page.traces.map((item, place) => [String(place), item.title || item.source_text]),
+      String(choice.trace),
+    ),
+  );
   const kinds = KINDS.filter((kind) => mapsOf(trace(), kind).length);
-  choice.kind = fillSelect("kind", kinds.map((kind) => [kind, say(kind)]), choice.kind);
+  choice.kind = fillSelect(
+    "kind",
+    kinds.map((kind) => [kind, say(kind)]),
+    choice.kind,
+  );
   const layers = mapsOf(trace(), choice.kind).map((map) => map.layer);
-  choice.layer = Number(fillSelect("layer", layers.map((layer) => [String(layer), String(layer + 1)]), String(choice.layer)));
-  const heads = Array.from({ length: currentMap().shape[0] }, (_, head) => [String(head), String(head + 1)]);
-  choice.head = fillSelect("head", [...heads, ["max", say("max")], ["mean", say("mean")]], choice.head);
+  choice.layer = Number(
+    fillSelect(
+      "layer",
+      layers.map((layer) => [String(layer), String(layer + 1)]),
+      String(choice.layer),
+    ),
+  );
+  const heads = Array.from({ length: currentMap().shape[0] }, (_, head) => [
+    String(head),
+    String(head + 1),
+  ]);
+  choice.head = fillSelect(
+    "head",
+    [...heads, ["max", say("max")], ["mean", say("mean")]],
+    choice.head,
+  );
   byId("level").value = choice.level;
   byId("hide_marks").checked = choice.hideMarks;
   byId("language").value = choice.language;
@@ -149,7 +200,8 @@ function showTable() {
   const table = make("table", {});
   const names = make("tr", {});
   names.append(make("th", { scope: "col" }, say("table_corner")));
-  for (const item of view.columns) names.append(make("th", { scope: "col", lang: item.language }, item.text));
+  for (const item of view.columns)
+    names.append(make("th", { scope: "col", lang: item.language }, item.text));
   table.append(names);
   view.rows.forEach((item, i) => {
     const row = make("tr", {});
@@ -165,7 +217,8 @@ function render() {
   const dark = choice.theme === "dark" || (choice.theme === "auto" && systemDark.matches);
   document.documentElement.dataset.theme = dark ? "dark" : "light";
   document.documentElement.lang = choice.language;
-  for (const element of document.querySelectorAll("[data-text]")) element.textContent = say(element.dataset.text);
+  for (const element of document.querySelectorAll("[data-text]"))
+    element.textContent = say(element.dataset.text);
   byId("heat_area").setAttribute("aria-label", say("heat_label"));
   fillControls();
   for (const side of ["source", "target"]) {
@@ -180,20 +233,40 @@ function render() {
   });
   readWord(null);
   heatMap.show(view);
-  showHeadGrid(byId("grid_area"), trace(), choice.kind, choice, (layer, head) => change({ layer, head }), say);
+  showHeadGrid(
+    byId("grid_area"),
+    trace(),
+    choice.kind,
+    choice,
+    (layer, head) => change({ layer, head }),
+    say,
+  );
   showTable();
 }
 
 /** Choose something else and show it. @param {Partial<typeof choice>} changed */
 function change(changed) {
-  const gridButton = document.activeElement && document.activeElement.closest("#grid_area button") ? document.activeElement.title : null;
+  const gridButton =
+    document.activeElement && document.activeElement.closest("#grid_area button")
+      ? document.activeElement.title
+      : null;
   Object.assign(choice, changed);
   render();
   const { trace: number, kind, layer, head, level, hideMarks } = choice;
-  const address = new URLSearchParams({ trace: String(number), kind, layer: String(layer), head, level, marks: hideMarks ? "hidden" : "shown" });
+  const address = new URLSearchParams({
+    trace: String(number),
+    kind,
+    layer: String(layer),
+    head,
+    level,
+    marks: hideMarks ? "hidden" : "shown",
+  });
   history.replaceState(null, "", `#${address}`);
   // The overview was built anew: give the focus back to the button that had it.
-  if (gridButton !== null) [...document.querySelectorAll("#grid_area button")].find((button) => button.title === gridButton)?.focus();
+  if (gridButton !== null)
+    [...document.querySelectorAll("#grid_area button")]
+      .find((button) => button.title === gridButton)
+      ?.focus();
 }
 
 /** Save the links as an SVG file. */
@@ -201,7 +274,10 @@ function saveSvg() {
   const { kind, layer, head } = choice;
   const number = Number.isNaN(Number(head)) ? head : Number(head) + 1;
   const content = new XMLSerializer().serializeToString(linkPicture.toSvg());
-  saveFile(new Blob([content], { type: "image/svg+xml" }), `attention-${kind}-layer-${layer + 1}-head-${number}.svg`);
+  saveFile(
+    new Blob([content], { type: "image/svg+xml" }),
+    `attention-${kind}-layer-${layer + 1}-head-${number}.svg`,
+  );
 }
 
 for (const [id, read] of /** @type {[string, (value: string) => object][]} */ ([
@@ -210,10 +286,25 @@ for (const [id, read] of /** @type {[string, (value: string) => object][]} */ ([
   ["layer", (value) => ({ layer: Number(value) })],
   ["head", (value) => ({ head: value })],
   ["level", (value) => ({ level: value })],
-  ["language", (value) => { remember("language", value); return { language: value }; }],
-  ["theme", (value) => { remember("theme", value); return { theme: value }; }],
-])) byId(id).addEventListener("change", (event) => change(read(event.target.value)));
-byId("hide_marks").addEventListener("change", (event) => change({ hideMarks: event.target.checked }));
+  [
+    "language",
+    (value) => {
+      remember("language", value);
+      return { language: value };
+    },
+  ],
+  [
+    "theme",
+    (value) => {
+      remember("theme", value);
+      return { theme: value };
+    },
+  ],
+]))
+  byId(id).addEventListener("change", (event) => change(read(event.target.value)));
+byId("hide_marks").addEventListener("change", (event) =>
+  change({ hideMarks: event.target.checked }),
+);
 byId("save_svg").addEventListener("click", saveSvg);
 byId("numbers").addEventListener("toggle", showTable);
 systemDark.addEventListener("change", render);

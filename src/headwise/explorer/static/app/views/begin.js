@@ -16,9 +16,14 @@ export function mount(root, context) {
   let timer = 0;
   let pair = language === "zh" ? "zh-en" : "en-de";
   const panel = make("section", { class: "card", "aria-label": text("begin.training") });
-  root.append(make("h1", {}, text("begin.title")), make("p", { class: "lead" }, text("begin.lead")), panel);
+  root.append(
+    make("h1", {}, text("begin.title")),
+    make("p", { class: "lead" }, text("begin.lead")),
+    panel,
+  );
 
-  const bar = make("progress", { "aria-label": text("begin.training") }); // without a value while nothing can be told
+  // Without a value while nothing can be told.
+  const bar = make("progress", { "aria-label": text("begin.training") });
   const words = make("p", { role: "status" });
 
   /** @param {any} status */
@@ -38,7 +43,13 @@ export function mount(root, context) {
     }
     const left = status.step ? (status.seconds * (status.steps - status.step)) / status.step : 0;
     words.textContent = describe(status, clock(left));
-    if (!panel.contains(bar)) panel.replaceChildren(make("h2", {}, text("begin.training")), bar, words, make("p", { class: "quiet" }, text("begin.watching"), " ", curves(status.pair)));
+    if (!panel.contains(bar))
+      panel.replaceChildren(
+        make("h2", {}, text("begin.training")),
+        bar,
+        words,
+        make("p", { class: "quiet" }, text("begin.watching"), " ", curves(status.pair)),
+      );
     timer = window.setTimeout(look, PAUSE);
   }
 
@@ -46,23 +57,68 @@ export function mount(root, context) {
   function describe(status, left) {
     if (!status.step) return text("begin.preparing");
     if (status.step >= status.steps) return text("begin.measuring");
-    const parts = [text("begin.progress", { step: number(status.step), steps: number(status.steps), loss: number(status.loss, 3), left })];
-    return [...parts, ...(status.bleu === null ? [] : [text("begin.bleu", { bleu: number(status.bleu, 1) })])].join(" · ");
+    const parts = [
+      text("begin.progress", {
+        step: number(status.step),
+        steps: number(status.steps),
+        loss: number(status.loss, 3),
+        left,
+      }),
+    ];
+    return [
+      ...parts,
+      ...(status.bleu === null ? [] : [text("begin.bleu", { bleu: number(status.bleu, 1) })]),
+    ].join(" · ");
   }
 
   /** The way to the curves of the run, where runs are shown. @param {string} of */
-  const curves = (of) => (context.server.runs ? make("a", { href: `#/runs?run=${of === "en-de" ? "demo" : `demo-${of}`}` }, text("begin.curves")) : "");
+  const curves = (of) =>
+    context.server.runs
+      ? make(
+          "a",
+          { href: `#/runs?run=${of === "en-de" ? "demo" : `demo-${of}`}` },
+          text("begin.curves"),
+        )
+      : "";
 
   /** Nothing is going on: a button, and the commands. @param {any} status */
   function offer(status) {
-    const button = make("button", { class: "main", type: "button", onclick: async () => {
-      button.disabled = true;
-      attempt(ask("v1/demo", { pair }, { fresh: true }));
-    } }, text("begin.train"));
+    const button = make(
+      "button",
+      {
+        class: "main",
+        type: "button",
+        onclick: async () => {
+          button.disabled = true;
+          attempt(ask("v1/demo", { pair }, { fresh: true }));
+        },
+      },
+      text("begin.train"),
+    );
     panel.replaceChildren(
-      ...(status.state === "failed" ? [make("p", { class: "problem", role: "alert" }, text("begin.failed", { message: status.message }))] : []),
+      ...(status.state === "failed"
+        ? [
+            make(
+              "p",
+              { class: "problem", role: "alert" },
+              text("begin.failed", { message: status.message }),
+            ),
+          ]
+        : []),
       make("p", {}, text("begin.offer")),
-      make("div", { class: "row" }, makeSelect({ label: text("begin.pair"), value: pair, options: PAIRS.map((one) => [one, one.replace("-", " → ")]), onChange: (value) => { pair = value; } }), button),
+      make(
+        "div",
+        { class: "row" },
+        makeSelect({
+          label: text("begin.pair"),
+          value: pair,
+          options: PAIRS.map((one) => [one, one.replace("-", " → ")]),
+          onChange: (value) => {
+            pair = value;
+          },
+        }),
+        button,
+      ),
     );
   }
 
@@ -72,8 +128,12 @@ export function mount(root, context) {
       show(await answer);
     } catch (problem) {
       panel.replaceChildren(
-        ...(problem.code === "no_training" ? [] : [make("p", { class: "problem", role: "alert" }, problem.message)]),
-        make("p", {}, text("begin.by_hand")), make("pre", { tabindex: "0" }, make("code", {}, "headwise demo\nheadwise explore")));
+        ...(problem.code === "no_training"
+          ? []
+          : [make("p", { class: "problem", role: "alert" }, problem.message)]),
+        make("p", {}, text("begin.by_hand")),
+        make("pre", { tabindex: "0" }, make("code", {}, "headwise demo\nheadwise explore")),
+      );
     }
   }
 

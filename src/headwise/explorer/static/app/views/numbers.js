@@ -22,15 +22,32 @@ export function mount(root, context) {
     place.replaceChildren();
     end = (state.show === "row" && hasModel ? mountAttentionRow : mountCalculation)(place, context);
   };
-  root.append(make("h1", {}, text("numbers.title")), make("p", { class: "lead" }, text("numbers.lead")));
+  root.append(
+    make("h1", {}, text("numbers.title")),
+    make("p", { class: "lead" }, text("numbers.lead")),
+  );
   if (hasModel) {
-    root.append(make("div", { class: "row controls" }, makeChoice({
-      label: text("numbers.of"), value: state.show === "row" ? "row" : "example",
-      options: [["example", text("numbers.of_example")], ["row", text("numbers.of_row")]],
-      onChange: (show_) => { update({ show: show_ === "row" ? "row" : "" }); show(); },
-    })));
+    root.append(
+      make(
+        "div",
+        { class: "row controls" },
+        makeChoice({
+          label: text("numbers.of"),
+          value: state.show === "row" ? "row" : "example",
+          options: [
+            ["example", text("numbers.of_example")],
+            ["row", text("numbers.of_row")],
+          ],
+          onChange: (show_) => {
+            update({ show: show_ === "row" ? "row" : "" });
+            show();
+          },
+        }),
+      ),
+    );
   }
-  if (!hasModel && translators(context.models).length) root.append(make("p", { class: "quiet" }, text("numbers.transformers_only")));
+  if (!hasModel && translators(context.models).length)
+    root.append(make("p", { class: "quiet" }, text("numbers.transformers_only")));
   root.append(place);
   show();
   return () => end();
