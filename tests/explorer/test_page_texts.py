@@ -79,8 +79,6 @@ def test_the_page_takes_nothing_from_elsewhere_and_writes_no_markup() -> None:
 
 
 def test_scripts_can_be_read_in_one_sitting() -> None:
-    assert {
-        path.name: count
-        for path in FILES
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 300
-    } == {}
+    """Characters are counted, because the formatter writes one argument a line where many are."""
+    sizes = {path.name: len("".join(path.read_text(encoding="utf-8").split())) for path in FILES}
+    assert {name: size for name, size in sizes.items() if size > 13_000} == {}
