@@ -14,8 +14,8 @@ MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_PARAMETERS, MAX_PARTS = 400, 60, 8, 10
 # Functions that may have more than eight parameters, and why.
 KERNEL = "a kernel is handed every pointer, stride and constant by itself"
 MANY_PARAMETERS: dict[str, str] = {
-    "src/headwise/gpu/slot_attention.py:_attend": KERNEL,
-    "src/headwise/gpu/slot_attention.py:_attend_shared": KERNEL,
+    "src/headwise/gpu/cache_slot_attention.py:_attend": KERNEL,
+    "src/headwise/gpu/cache_slot_attention.py:_attend_shared": KERNEL,
     "src/headwise/gpu/projection.py:_add_and_norm": KERNEL,
     "src/headwise/gpu/projection.py:_project": KERNEL,
     "src/headwise/gpu/token_ranking.py:_rank": KERNEL,

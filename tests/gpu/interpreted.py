@@ -10,14 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from headwise.attention.slot_attention import attend_plainly, look_plainly
+from headwise.attention.cache_slot_attention import attend_plainly, look_plainly
 from headwise.blocks.inference import projection
 from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.decoding.choices import BeamSettings, decode
 from headwise.decoding.engines import recorded_beam as beam_rounds
 from headwise.decoding.search.candidates import take_best
+from headwise.gpu import cache_slot_attention as attending
 from headwise.gpu import projection as projecting
-from headwise.gpu import slot_attention as attending
 from headwise.gpu import token_ranking as ranking
 from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import torch_generator

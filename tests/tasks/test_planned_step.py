@@ -14,11 +14,11 @@ from headwise.attention.multi_head import MultiHeadAttention
 from headwise.inspecting.part_costs import count_parts, name_part
 from headwise.planning.step_tracing import trace_step
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.contentless_modules import make_contentless
 from headwise.tasks.events import Silence
 from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import train
+from headwise.tasks.shape_only_modules import make_contentless
 from headwise.tasks.table import find_task
 from tests.tasks.every_task import ELMO, recipe_of
 

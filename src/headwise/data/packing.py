@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from headwise.data.row_packing import pack_rows
+from headwise.data.row_assignment import pack_rows
 from headwise.data.shards import Ragged, concatenated_ranges
 from headwise.text.tokenizer import BOS, EOS, PAD
 

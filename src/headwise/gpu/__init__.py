@@ -3,10 +3,10 @@
 Every kernel here repeats a function that stands elsewhere in plain torch, which is the definition,
 the fallback and what it is tested against:
 
-    slot_attention.py   attention/slot_attention.py        one step of attention over cached slots
-    projection.py       blocks/inference/projection.py     norm, product, activation and residual
-    token_ranking.py    decoding/search/candidates.py      the best tokens of every row
-    beam_selection.py   decoding/search/selection.py       one selection step of a beam search
+    cache_slot_attention.py   attention/cache_slot_attention.py   a step of attention over the cache
+    projection.py             blocks/inference/projection.py      product with norm and residual
+    token_ranking.py          decoding/search/candidates.py       the best tokens of every row
+    beam_selection.py         decoding/search/selection.py        a selection step of beam search
 
 Triton comes with CUDA builds of torch; where it is missing, or the tensors lie on a CPU, the torch
 functions are used.

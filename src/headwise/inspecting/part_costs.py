@@ -24,8 +24,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from headwise.models.recurrent.language_model import Carrying
 from headwise.planning.step_tracing import count_flops
-from headwise.tasks.contentless_modules import make_contentless
 from headwise.tasks.planned_step import PlannedStep
+from headwise.tasks.shape_only_modules import make_contentless
 
 OUTPUT = "output"
 

@@ -49,7 +49,7 @@ from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.blocks.recurrent_cells import CellKind
 from headwise.blocks.residual import Residual
 from headwise.errors import SettingsError
-from headwise.models.sentence_reader import SentenceReader, build_sentence_reader
+from headwise.models.recurrent_encoder import SentenceReader, build_sentence_reader
 from headwise.models.token_features import HalfEmbedding, LetterEmbedding, PairEmbedding
 from headwise.models.window_encoder import Neighbours
 from headwise.positions.choices import (

@@ -4,8 +4,8 @@ The computation is that of `DecoderBlock.step`, arranged for a device on which l
 operation costs more than the operation itself. Queries, keys and values of a layer come from one
 product. Norms and residuals are joined to products of few rows
 (blocks/inference/fused_residual.py). Keys and values are written once; a table of slots says which
-row they belong to (attention/slot_attention.py). Every number that changes from step to step is in
-a tensor, so that a step can be recorded and replayed (gpu/graph_replay.py).
+row they belong to (attention/cache_slot_attention.py). Every number that changes from step to step
+is in a tensor, so that a step can be recorded and replayed (gpu/graph_replay.py).
 
 Tested against: models/transformer_stepper.py and, through it, the whole target at once.
 """
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.attention.slot_attention import attend_through_table, attend_to_source
+from headwise.attention.cache_slot_attention import attend_through_table, attend_to_source
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.feed_forward import FeedForward, GatedFeedForward
 from headwise.blocks.inference.fused_residual import FusedResidual, norm_before

@@ -1,4 +1,4 @@
-"""The lexicon: tables that a native speaker can review, loaded once into frozen records.
+"""The lexicon of the pocket corpus: tables of words, which a native speaker can review.
 
 Classes in the tables (person, food, portable …) say which words make sense together.
 """

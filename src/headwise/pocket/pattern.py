@@ -1,4 +1,6 @@
-"""A pattern is one kind of sentence: how its slots are drawn, and its wording in each language.
+"""One pattern of the pocket corpus: a kind of sentence with slots that are filled at random.
+
+A pattern has a function that draws words for its slots, and a wording in each language.
 
 The patterns of one theme are a module of `sentence_patterns/`; `sentence_patterns/table.py` lists
 all of them. The wordings are text files in `wordings/`, which a native speaker can review.

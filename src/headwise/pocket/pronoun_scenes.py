@@ -1,7 +1,8 @@
-"""Scenes with two possible antecedents of "it", and reasons that decide between them.
+"""What "it" may refer to: pairs of nouns, and reasons that decide between the two.
 
-Too tired is the animal, too wide the street. The two nouns always differ in German gender, so that
-the pronoun of a translation shows which one was understood.
+The patterns of `sentence_patterns/pronouns_for_things.py` draw from these tables: the animal did
+not cross the street because it was too tired (the animal) or too wide (the street). The two nouns
+always differ in German gender, so the pronoun of a translation shows which one was understood.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from headwise.errors import UsageError
 from headwise.planning.cost_prediction import Execution
 from headwise.planning.hardware import DEVICES
 from headwise.planning.step_tracing import Step
-from headwise.tasks.contentless_modules import make_contentless
+from headwise.tasks.shape_only_modules import make_contentless
 from headwise.text.tokenizer_pair import load_tokenizers
 from headwise.training.choices import TrainingSettings
 from headwise.training.distributed_model import decide_parallel_compilation

@@ -5,7 +5,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from headwise.models.describe import describe
-from headwise.tasks.contentless_modules import make_contentless
+from headwise.tasks.shape_only_modules import make_contentless
 from tests.models.recurrent.examples import ATTENTIONS, VOCAB, make
 from tests.reference.sentences import draw_pairs, padded_batch
 

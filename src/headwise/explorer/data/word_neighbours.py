@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from headwise.errors import UsageError
-from headwise.explorer.data.projection import project_pca, project_tsne
+from headwise.explorer.data.plane_projection import project_pca, project_tsne
 from headwise.models.vector_space import VectorSpace, parse_expression
 
 MAX_QUERIES, MAX_NEIGHBOURS, MAX_MAP = 32, 50, 400

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from headwise.errors import UsageError
-from headwise.explorer.data.projection import project_pca, project_tsne
+from headwise.explorer.data.plane_projection import project_pca, project_tsne
 from headwise.explorer.pictures.matplotlib_figure import (
     FRAME,
     INK,

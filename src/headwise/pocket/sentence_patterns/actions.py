@@ -1,5 +1,6 @@
-"""Who does what, when: the past, the present in progress, habits, the future and the perfect.
-Time and place move: English puts them last, Chinese before the verb, German into the middle.
+"""Patterns of sentences about actions: past, in progress, habitual, future and perfect.
+
+Time and place stand last in English, before the verb in Chinese, and in the middle in German.
 """
 
 from __future__ import annotations
@@ -254,7 +255,7 @@ def passive(draw: Draw) -> Slots:
 
 
 PATTERNS = worded(
-    "doing.txt",
+    "actions.txt",
     {
         "past": past,
         "past-time-first": past,

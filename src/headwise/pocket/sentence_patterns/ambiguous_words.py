@@ -1,5 +1,6 @@
-"""One word, two meanings: bank, bat, letter, seal ... in English, Schloss and Hahn in German.
-The other words of the sentence decide, so a translator has to look at them.
+"""Patterns of sentences with an ambiguous word: bank, bat, seal; in German, Schloss and Hahn.
+
+The other words of the sentence decide its meaning, so a translator must attend to them.
 """
 
 from __future__ import annotations

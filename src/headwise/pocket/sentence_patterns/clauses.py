@@ -1,5 +1,7 @@
-"""One clause inside another: because, if, when, although, that, in order to. German sends the verb
-to the end of the inner clause and turns the outer one around when it comes second.
+"""Patterns of sentences with a subordinate clause: because, if, when, although, that, in order to.
+
+In German the verb of the subordinate clause stands at its end, and a main clause that comes second
+begins with its verb.
 """
 
 from __future__ import annotations

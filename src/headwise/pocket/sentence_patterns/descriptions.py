@@ -1,5 +1,7 @@
-"""What things are like: predicates, comparison, possession and relative clauses. German adjectives
-agree before a noun and stay bare behind one; Chinese puts every modifier before its noun.
+"""Patterns of sentences that describe things: predicates, comparison, possession, relative clauses.
+
+A German adjective agrees with a noun that follows it and has no ending after the verb. In Chinese
+every modifier stands before its noun.
 """
 
 from __future__ import annotations
@@ -285,7 +287,7 @@ def job(draw: Draw) -> Slots:
 
 
 PATTERNS = worded(
-    "describing.txt",
+    "descriptions.txt",
     {
         "predicate": predicate,
         "too": excessive,

@@ -1,6 +1,7 @@
-"""Dates, clock times, prices, ages, distances: the same number in another place and with another
-word. German says halb vier for half past three, Chinese writes the month before the day and counts
-with 点 and 岁.
+"""Patterns of sentences with numbers: dates, clock times, prices, ages, distances.
+
+The same number stands in another position and beside another word: German says halb vier for half
+past three, Chinese writes the month before the day and counts with 点 and 岁.
 """
 
 from __future__ import annotations
@@ -268,7 +269,7 @@ def ago(draw: Draw) -> Slots:
 
 
 PATTERNS = worded(
-    "numbers.txt",
+    "numbers_and_dates.txt",
     {
         "event-date": event,
         "event-weekday": event_weekday,

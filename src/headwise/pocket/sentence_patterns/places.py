@@ -1,5 +1,7 @@
-"""Where things are and where people go: German dative for a place, accusative for a direction, im,
-ins, zum. Chinese puts the place before the verb and the localiser (上, 里, 下面) behind the noun.
+"""Patterns of sentences about places: where things are, and where people go.
+
+German has the dative for a place, the accusative for a direction, and im, ins, zum. In Chinese the
+place stands before the verb, and the localiser (上, 里, 下面) after the noun.
 """
 
 from __future__ import annotations

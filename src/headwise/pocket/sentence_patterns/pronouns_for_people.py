@@ -1,5 +1,6 @@
-"""He, she and they: pronouns for people, in the nominative, the accusative and the dative.
-Here English tells the gender, and what must be found is who is meant, and in which case.
+"""Patterns of sentences with he, she and they, in the nominative, the accusative and the dative.
+
+English shows the gender here; a translator has to find who is meant, and in which case.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def gave(draw: Draw) -> Slots:
 
 
 PATTERNS = worded(
-    "people_pronouns.txt",
+    "pronouns_for_people.txt",
     {
         "people-thanking": helped,
         "people-visiting": visited,

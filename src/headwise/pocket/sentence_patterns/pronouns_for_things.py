@@ -1,6 +1,7 @@
-"""It: the pronoun whose translation depends on a far word. In each scene two things could be meant,
-and the reason given decides (too tired: the animal; too wide: the street); German then needs that
-noun's gender.
+"""Patterns of sentences with "it", whose translation depends on a far word.
+
+"It" could refer to two things, and the reason given decides (too tired: the animal; too wide: the
+street). German then needs the gender of that noun.
 """
 
 from __future__ import annotations
@@ -245,7 +246,7 @@ def written_by(draw: Draw) -> Slots:
 
 
 PATTERNS = worded(
-    "pronouns.txt",
+    "pronouns_for_things.txt",
     {
         "it-crossing": crossing,
         "it-fitting": FITTING.slots,

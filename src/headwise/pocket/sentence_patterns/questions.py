@@ -1,6 +1,7 @@
-"""Questions, wishes, abilities and orders: word order changes in English and German, particles in
-Chinese. The past is asked for in the German perfect, as people speak; Chinese asks in place with
-谁, 什么, 哪里 and 吗.
+"""Patterns of questions, requests, abilities and orders.
+
+English and German change the word order; Chinese keeps it and has 谁, 什么, 哪里 and 吗. German
+questions about the past are in the perfect, as people speak.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ from headwise.models.recurrent.language_model import (
     RecurrentPenalty,
     RecurrentSettings,
 )
-from headwise.tasks.contentless_modules import SENTENCE
 from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.recurrent_training import train_word_by_word
+from headwise.tasks.shape_only_modules import SENTENCE
 from headwise.text.tokenizer import PAD
 from headwise.training.losses import LossSums, cross_entropy
 from headwise.training.prefetching import Batches

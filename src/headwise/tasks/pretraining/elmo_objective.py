@@ -27,13 +27,13 @@ from headwise.data.text.text_batches import (
 from headwise.errors import DataError
 from headwise.language import say
 from headwise.models.elmo import BidirectionalLanguageModel, build_bidirectional
-from headwise.tasks.contentless_modules import SENTENCE
 from headwise.tasks.events import Events
 from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
 from headwise.tasks.pretraining.encoder_start import Start, find_start
 from headwise.tasks.pretraining.vector_start import VectorStart
 from headwise.tasks.recurrent_training import train_word_by_word
+from headwise.tasks.shape_only_modules import SENTENCE
 from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, UNKNOWN
 from headwise.text.vocabulary import Vocabulary
 from headwise.text.word_characters import BEGIN_WORD, END_WORD, NUM_LETTERS, letters_of

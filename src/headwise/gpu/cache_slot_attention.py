@@ -8,7 +8,7 @@ number of positions is read from device memory, so the launch is the same at eve
 recorded, yet no step reads more than has been written. A second kernel handles all rows of a
 sentence at once, which share the keys and values of the source.
 
-Tested against: attention/slot_attention.py.
+Tested against: attention/cache_slot_attention.py.
 """
 
 import torch

@@ -11,7 +11,7 @@ With 2,560 rows, 32 positions, 6 layers of 512 and bf16, a step moves 0.3 MB ins
 source needs no table, because all rows of a sentence read the same keys and values. Nothing here
 depends on a length known to the host, so a step can be recorded (gpu/graph_replay.py) and replayed.
 
-Tested against: attention/kernels/full.py over keys gathered by hand; gpu/slot_attention.py is
+Tested against: attention/kernels/full.py over keys gathered by hand; gpu/cache_slot_attention.py is
 tested against this file.
 """
 
@@ -37,7 +37,7 @@ def attend_through_table(
     """The new key and value of each row are written at position `time` of its own slot; the row
     attends to them and to all positions before."""
     if runs_kernels(q):
-        from headwise.gpu.slot_attention import attend
+        from headwise.gpu.cache_slot_attention import attend
 
         return attend(
             q, new, keys, values, table=table, length=time.expand(len(q)), num_heads=num_heads
@@ -81,7 +81,7 @@ def attend_to_source(
 ) -> Float[Tensor, "row dim"]:
     """All rows of a sentence attend to the first `length` positions of its source."""
     if runs_kernels(q):
-        from headwise.gpu.slot_attention import attend_shared
+        from headwise.gpu.cache_slot_attention import attend_shared
 
         return attend_shared(q, keys, values, sentence=sentence, length=length, num_heads=num_heads)
     return look_plainly(q, keys, values, sentence=sentence, length=length, num_heads=num_heads)

@@ -2,9 +2,9 @@
 
 import torch
 
+from headwise.attention.cache_slot_attention import attend_through_table, attend_to_source
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import Mask
-from headwise.attention.slot_attention import attend_through_table, attend_to_source
 
 HEADS, DIM, ROWS, ROOM = 3, 21, 5, 11
 

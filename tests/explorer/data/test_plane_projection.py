@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from headwise.explorer.data.projection import neighbour_probabilities, project_pca, project_tsne
+from headwise.explorer.data.plane_projection import (
+    neighbour_probabilities,
+    project_pca,
+    project_tsne,
+)
 
 RNG = np.random.default_rng(1)
 TWO_CLUSTERS = np.concatenate([RNG.normal(size=(17, 11)) + 6, RNG.normal(size=(19, 11)) - 6])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwise.data.batching import plan_rows
-from headwise.data.row_packing import pack_rows
+from headwise.data.row_assignment import pack_rows
 
 from .made import draw_lengths
 

@@ -20,7 +20,7 @@ from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.recurrent_cells import CELLS, RecurrentLayer, RecurrentStack
 from headwise.models.elmo import DirectedLayer, ElmoEncoder
 from headwise.models.recurrent.translator import RecurrentTranslator
-from headwise.models.sentence_reader import SentenceReader
+from headwise.models.recurrent_encoder import SentenceReader
 
 SENTENCE = 25
 """Tokens of a sentence, assumed where batches hold sentences of the text's own lengths."""
