@@ -37,9 +37,6 @@ NAMED = {
 CHECKED = {
     # The file, and why it may ask whether a recipe is of a certain type.
     "tasks/recipe.py": "translation: for what only translators can do",
-    "comparing/recipes.py": "quality is BLEU of a translator or the accuracy of a labeller",
-    "comparing/shared_data.py": "translators share prepared data",
-    "comparing/variants.py": "what a score answers differs between translators and labellers",
 }
 
 

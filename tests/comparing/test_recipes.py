@@ -22,10 +22,12 @@ from headwise.evaluation.several_seeds import Estimate
 from headwise.pocket import sentences
 from headwise.storage import write_text
 from headwise.tasks.recipe import write_recipe
+from headwise.tasks.translation.yardstick import BLEU, translation_yardstick
 from headwise.training.run_lock import release_lock, take_lock
-from tests.tasks.tiny import OVERRIDES
+from tests.tasks.tiny import OVERRIDES, tiny_recipe
 from tests.tasks.translation.test_task import Watcher
 
+YARDSTICK = translation_yardstick(tiny_recipe())
 GOOD = "{kind: pocket, split: train, count: 300}"
 
 
@@ -228,7 +230,7 @@ def test_only_a_significant_difference_is_called_one() -> None:
         found = Estimate(value, value - 1, value + 1, p_value)
         return VariantResult(
             "x", (1,), {"bleu": found}, {}, {"bleu": found}, None, None, None, None, None
-        ).verdict()
+        ).verdict(BLEU)
 
     assert verdict(0.4, 0.2) == "no significant difference (p = 0.20)"
     assert verdict(0.9, 0.03) == "better (p = 0.030)"
@@ -255,7 +257,9 @@ def test_notes_are_about_what_was_measured_only() -> None:
         )
 
     def remarks(*variants: VariantResult) -> str:
-        return "\n".join(ComparisonResult(Path("x"), variants, "tok:13a", 2, {}, {}).remarks())
+        return "\n".join(
+            ComparisonResult(Path("x"), variants, "tok:13a", 2, {}, {}, YARDSTICK).remarks()
+        )
 
     lost = [variant(name, seeds=(), failures=("seed 1: no", "seed 2: no")) for name in ("a", "b")]
     assert remarks(*lost).splitlines() == [

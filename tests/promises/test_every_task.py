@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import main
+from headwise.comparing.recipes import summarize
+from headwise.comparing.run_processes import Outcome, finished_results
+from headwise.comparing.variants import Run
 from headwise.errors import DataError, SettingsError, TrainingStopped, UsageError
 from headwise.inspecting.bundle_summary import summarize_bundle
 from headwise.inspecting.description import describe_model
@@ -122,6 +125,33 @@ def test_a_recipe_is_described_or_the_reason_is_given(name: str, tmp_path: Path)
             describe_model(file)
     else:
         assert describe_model(file).parameters > 0
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_models_are_compared_or_the_reason_is_given(name: str, tmp_path: Path) -> None:
+    """Two trainings that differ in their seed: what a run kept gives a score and a p-value."""
+    recipe = make_recipe(name, tmp_path)
+    data = recipe.model_dump(mode="json")
+    data["data"] |= {} if name in ("word_vectors", ADDED) else {"test": data["data"]["train"]}
+    outcomes = []
+    for seed in (1, 2):
+        own = recipe_from({**data, "training": {**data["training"], "seed": seed}})
+        results = train(own, run=tmp_path / f"run-{seed}").results
+        run = Run(f"seed {seed}", seed, own, tmp_path / f"run-{seed}")
+        assert finished_results(run) == results
+        outcomes.append(Outcome(run, dict(results)))
+    found = summarize(outcomes, directory=tmp_path, jobs=1)
+    assert all(len(row) == len(found.headings()) for row in found.rows())
+    assert not found.failed
+    assert all(variant.parameters for variant in found.variants)
+    metrics = found.yardstick.metrics
+    if not metrics:
+        assert "no score to test for significance" in found.remarks()[0]
+        return
+    first, second = found.variants
+    assert [*first.quality] == [metric.key for metric in metrics]
+    assert second.differences[metrics[0].key].p_value is not None
+    assert second.verdict(metrics[0])
 
 
 @pytest.mark.parametrize("name", EVERY)

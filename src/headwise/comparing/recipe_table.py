@@ -5,33 +5,16 @@ Tested with hand-made rows: a difference is reported only if it is significant, 
 its reason.
 """
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from headwise.evaluation.several_seeds import Estimate
 from headwise.language import say
+from headwise.tasks.yardstick import Metric, Yardstick
 
 SIGNIFICANT = 0.05
-SMALLEST = 0.05
-"""A smaller difference is shown as 0.0 and counts as none, even if it is significant."""
-
-
-@dataclass(frozen=True)
-class Yardstick:
-    """How a task is measured: the deciding metric, the other metrics, and the unit of speed."""
-
-    metric: Literal["bleu", "accuracy"]
-    second: Literal["chrf"] | None
-    unit: Literal["sentences", "words"]
-
-    @property
-    def title(self) -> str:
-        return "BLEU" if self.metric == "bleu" else say("accuracy, %", "准确率 %")
-
-
-TRANSLATION = Yardstick("bleu", "chrf", "sentences")
-LABELS = Yardstick("accuracy", None, "words")
 
 
 @dataclass(frozen=True)
@@ -42,7 +25,8 @@ class VariantResult:
     seeds: tuple[int, ...]
     """The seeds whose runs finished."""
     quality: dict[str, Estimate]
-    """BLEU and chrF of the test set, or the accuracy of labels in percent, mean over seeds."""
+    """The metrics of the task on the test set, mean over seeds: BLEU and chrF, an accuracy in
+    percent, a perplexity."""
     spread: dict[str, float | None]
     """The standard deviation over seeds."""
     differences: dict[str, Estimate]
@@ -57,16 +41,18 @@ class VariantResult:
     """Why runs of some seeds failed."""
     words_per_second: float | None = None
     """Speed of labelling the test set."""
+    training_seconds: float | None = None
+    """Time of training or counting; given where a variant is counted, which has no steps."""
 
-    def verdict(self, metric: str = "bleu") -> str:
+    def verdict(self, metric: Metric) -> str:
         """Whether the variant differs significantly from the first one, in words."""
-        found = self.differences.get(metric)
+        found = self.differences.get(metric.key)
         if found is None or found.p_value is None:
             return ""
-        if abs(found.value) < SMALLEST:
+        if abs(found.value) < metric.smallest:
             return say("no difference", "没有差异")
         if found.p_value < SIGNIFICANT:
-            better = found.value > 0
+            better = (found.value > 0) == metric.higher_is_better
             chance = "p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.3f}"
             return (
                 say("better" if better else "worse", "更好" if better else "更差") + f" ({chance})"
@@ -85,7 +71,7 @@ class ComparisonResult:
     machine: dict[str, Any]
     curves: dict[str, list[dict[str, Any]]]
     """Validations of every run by `variant · seed`: step, loss, seconds."""
-    yardstick: Yardstick = TRANSLATION
+    yardstick: Yardstick
     notes: tuple[str, ...] = ()
     """Notes on the corpora that were measured on (tasks/measured_corpora.py)."""
 
@@ -94,10 +80,14 @@ class ComparisonResult:
         return any(variant.failures for variant in self.variants)
 
     def as_dict(self) -> dict[str, Any]:
-        metric = self.yardstick.metric
+        metrics = self.yardstick.metrics
         rows = [
-            {**asdict(variant), "verdict": variant.verdict(metric)} for variant in self.variants
+            {**asdict(variant), "verdict": variant.verdict(metrics[0]) if metrics else ""}
+            for variant in self.variants
         ]
+        if not self._has_seconds:
+            for row in rows:
+                del row["training_seconds"]
         return {
             "machine": self.machine,
             "signature": self.signature,
@@ -106,28 +96,39 @@ class ComparisonResult:
             "curves": self.curves,
         }
 
+    @property
+    def _has_seconds(self) -> bool:
+        return any(variant.training_seconds is not None for variant in self.variants)
+
     def headings(self) -> tuple[str, ...]:
-        title, second = self.yardstick.title, self.yardstick.second
+        titles = [say(*metric.title) for metric in self.yardstick.metrics]
+        quality = [
+            *(say(f"{title}, 95 % interval", f"{title}，95% 区间") for title in titles[:1]),
+            *(say("difference", "差异") for _ in titles[:1]),
+            *titles[1:],
+        ]
+        units = {"sentences": ("sentences/s", "句/秒"), "words": ("words/s", "词/秒")}
+        unit = self.yardstick.unit
         return (
             say("variant", "变体"),
-            say(f"{title}, 95 % interval", f"{title}，95% 区间"),
-            say("difference", "差异"),
-            *(["chrF"] if second else []),
+            *quality,
             say("valid loss", "验证损失"),
             say("parameters", "参数"),
             say("ms/step", "毫秒/步"),
+            *([say("seconds", "秒")] if self._has_seconds else []),
             say("peak MiB", "峰值 MiB"),
-            say("sentences/s", "句/秒")
-            if self.yardstick.unit == "sentences"
-            else say("words/s", "词/秒"),
+            *([] if unit is None else [say(*units[unit])]),
         )
 
     def rows(self) -> list[tuple[str, ...]]:
-        return [_row(variant, self.yardstick) for variant in self.variants]
+        has_seconds = self._has_seconds
+        return [_row(variant, self.yardstick, has_seconds=has_seconds) for variant in self.variants]
 
     def remarks(self) -> list[str]:
         """Notes that a reader of the table needs: on what was measured, and on what was not."""
         lines = self._reading() if any(variant.quality for variant in self.variants) else []
+        if self.yardstick.remark is not None:
+            lines.append(say(*self.yardstick.remark))
         lines += self.notes
         if self.jobs > 1 and any(variant.seeds for variant in self.variants):
             lines.append(
@@ -171,58 +172,75 @@ class ComparisonResult:
                 )
             )
         if any(found.is_cut for variant in self.variants for found in variant.quality.values()):
+            low, high = self.yardstick.metrics[0].ends
+            en, zh = (f"{low:g}", f"{low:g}")
+            if math.isfinite(high):
+                en, zh = f"{low:g} and {high:g}", f"{low:g} 与 {high:g}"
             lines.append(
                 say(
-                    f"Intervals are cut at 0 and 100, where scores end: {num_seeds} seeds tell "
+                    f"Intervals are cut at {en}, where scores end: {num_seeds} seeds tell "
                     "little of how much seeds differ; give three or more (--seeds 1,2,3).",
-                    f"区间在 0 与 100 处截断，分数到此为止：{num_seeds} 个种子难以说明种子间差异；"
+                    f"区间在 {zh} 处截断，分数到此为止：{num_seeds} 个种子难以说明种子间差异；"
                     "请给三个或更多（--seeds 1,2,3）。",
                 )
             )
         return lines
 
 
-def _signed(number: float) -> str:
+def _signed(number: float, digits: int = 1) -> str:
     """The value with its sign; a value that rounds to zero is +0.0."""
-    return f"{round(number, 1) + 0.0:+.1f}"
+    return f"{round(number, digits) + 0.0:+.{digits}f}"
 
 
-def _row(variant: VariantResult, yardstick: Yardstick) -> tuple[str, ...]:
+def _row(variant: VariantResult, yardstick: Yardstick, *, has_seconds: bool) -> tuple[str, ...]:
     def text(value: float | None, form: str) -> str:
         return "–" if value is None else format(value, form)
 
-    metric = yardstick.metric
+    def value(metric: Metric) -> str:
+        found = variant.quality.get(metric.key)
+        return text(None if found is None else found.value, f".{metric.digits}f")
 
-    def interval() -> str:
-        found, spread = variant.quality.get(metric), variant.spread.get(metric)
-        if found is None:
-            return say("failed", "失败") if variant.failures else "–"
-        return f"{found.value:.1f} [{found.low:.1f}, {found.high:.1f}]" + (
-            "" if spread is None else f" (±{spread:.2f})"
-        )
-
-    found = variant.differences.get(metric)
-    difference = (
-        "–"
-        if found is None
-        else f"{_signed(found.value)} [{_signed(found.low)}, {_signed(found.high)}] "
-        f"{variant.verdict(metric)}"
-    )
-    second = variant.quality.get(yardstick.second) if yardstick.second else None
-    speed = (
-        variant.sentences_per_second if yardstick.unit == "sentences" else variant.words_per_second
-    )
+    speeds = {
+        "sentences": variant.sentences_per_second,
+        "words": variant.words_per_second,
+    }
     return (
         variant.name,
-        interval(),
-        difference,
-        *([text(None if second is None else second.value, ".1f")] if yardstick.second else []),
+        *(_interval(variant, metric) for metric in yardstick.metrics[:1]),
+        *(_difference(variant, metric) for metric in yardstick.metrics[:1]),
+        *(value(metric) for metric in yardstick.metrics[1:]),
         text(variant.valid_loss, ".3f"),
         text(variant.parameters, ","),
         text(None if variant.step_seconds is None else 1000 * variant.step_seconds, ".1f"),
+        *([text(variant.training_seconds, ".1f")] if has_seconds else []),
         text(variant.peak_memory_mib, ",.0f"),
-        text(speed, ",.0f"),
+        *([] if yardstick.unit is None else [text(speeds[yardstick.unit], ",.0f")]),
     )
+
+
+def _interval(variant: VariantResult, metric: Metric) -> str:
+    """A score with its interval, and the standard deviation over seeds."""
+    found, spread, digits = (
+        variant.quality.get(metric.key),
+        variant.spread.get(metric.key),
+        metric.digits,
+    )
+    if found is None:
+        return say("failed", "失败") if variant.failures else "–"
+    return f"{found.value:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]" + (
+        "" if spread is None else f" (±{spread:.{digits + 1}f})"
+    )
+
+
+def _difference(variant: VariantResult, metric: Metric) -> str:
+    """The difference from the first variant with its interval, and whether it is significant."""
+    found = variant.differences.get(metric.key)
+    if found is None:
+        return "–"
+    value, low, high = (
+        _signed(number, metric.digits) for number in (found.value, found.low, found.high)
+    )
+    return f"{value} [{low}, {high}] {variant.verdict(metric)}"
 
 
 def as_markdown(result: ComparisonResult) -> str:

@@ -1,11 +1,12 @@
 """The comparison of recipes: which way of training is better, and is the difference significant?
 `headwise compare` prints the table.
 
-Every variant is trained with the same seeds, data and budget. Quality is BLEU (and chrF) for
-translators and accuracy for taggers and classifiers: the mean over seeds, with an interval that
-covers the test set and the seeds (evaluation/several_seeds.py). A difference from the first variant
-is reported only if it is significant at 5 %. Time per step and memory are those of training, speed
-that of processing the test set.
+Every variant is trained with the same seeds, data and budget. What quality is, the task says
+(tasks/yardstick.py): BLEU and chrF for translators, accuracy for taggers and classifiers,
+perplexity for language models. It is the mean over seeds, with an interval that covers the test set
+and the seeds (evaluation/several_seeds.py). A difference from the first variant is reported only if
+it is significant at 5 %. Time per step and memory are those of training, speed that of processing
+the test set.
 
     DIR/comparison.json   DIR/comparison.md   DIR/quality.png   DIR/learning-curves.png
     DIR/runs/VARIANT/seed-N/   one run each
@@ -17,34 +18,24 @@ known.
 
 import logging
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from headwise.comparing.recipe_table import (
-    LABELS,
-    TRANSLATION,
-    ComparisonResult,
-    VariantResult,
-    as_markdown,
-)
+from headwise.comparing.recipe_table import ComparisonResult, VariantResult, as_markdown
 from headwise.comparing.run_processes import Outcome, run_all
+from headwise.comparing.run_scores import VariantScores, score_variants
 from headwise.comparing.variants import Run, plan_comparison
-from headwise.evaluation.several_seeds import SeedScores
-from headwise.evaluation.translation import build_metrics
 from headwise.language import say
 from headwise.storage import write_json, write_text
 from headwise.tasks.events import Events, Silence
-from headwise.tasks.labels import measured_part
-from headwise.tasks.labels.measured_part import read_label_statistics
 from headwise.tasks.machine import describe_machine
-from headwise.tasks.text_input import read_text_lines
-from headwise.tasks.translation import translated_part
-from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.table import find_task
+from headwise.tasks.task import TrainedTask, training_of
+from headwise.tasks.yardstick import Yardstick
 from headwise.training.log_file import read_log
-
-METRICS = ("bleu", "chrf")
 
 logger = logging.getLogger(__name__)
 
@@ -78,30 +69,26 @@ def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
 
 def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> ComparisonResult:
     """The table of finished and failed runs."""
-    recipe = outcomes[0].run.recipe
-    yardstick = TRANSLATION if isinstance(recipe, TranslationRecipe) else LABELS
-    signature, measure = (
-        _translation_scores(recipe)
-        if isinstance(recipe, TranslationRecipe)
-        else (str, _label_scores)
-    )
-    names = list(dict.fromkeys(outcome.run.variant for outcome in outcomes))
-    scores: dict[str, dict[str, SeedScores]] = {}
+    yardstick = outcomes[0].run.yardstick
+    scores = score_variants(outcomes, yardstick)
+    first = next(iter(scores.values()))
     variants = []
-    for name in names:
+    for name, found in scores.items():
         own = [outcome for outcome in outcomes if outcome.run.variant == name]
-        finished = [outcome for outcome in own if outcome.results is not None]
-        has_test = finished and all("test" in (outcome.results or {}) for outcome in finished)
-        scores[name] = measure([outcome.run.directory for outcome in finished]) if has_test else {}
-        variants.append(_line(name, own, finished, scores[name], scores[names[0]]))
+        variants.append(_line(name, own, found, first, yardstick))
+    if any(not isinstance(find_task(outcome.run.recipe), TrainedTask) for outcome in outcomes):
+        variants = [
+            replace(variant, training_seconds=_seconds(outcomes, variant.name))
+            for variant in variants
+        ]
     return ComparisonResult(
         directory=directory,
         variants=tuple(variants),
-        signature=signature() if any(scores.values()) else "",
+        signature=yardstick.signature() if any(one.by_metric for one in scores.values()) else "",
         jobs=jobs,
         machine={
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-            **describe_machine(recipe.training.device),
+            **describe_machine(_device_of(outcomes)),
         },
         curves={
             outcome.run.label: [
@@ -114,53 +101,34 @@ def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> Com
     )
 
 
-Measure = Callable[[Sequence[Path]], dict[str, SeedScores]]
-"""From the run directories of a variant's seeds to its scores by metric."""
-
-
-def _translation_scores(recipe: TranslationRecipe) -> tuple[Callable[[], str], Measure]:
-    """The signature of BLEU, known after something was scored, and the function that reads and
-    scores translations of the test set.
-    """
-    language = recipe.data.target
-    metrics = build_metrics(
-        language, pretokenized=recipe.evaluation.pretokenized, lowercase=recipe.evaluation.lowercase
-    )
-
-    def measure(directories: Sequence[Path]) -> dict[str, SeedScores]:
-        folders = [directory / translated_part.FOLDER for directory in directories]
-        hypotheses = [list(read_text_lines(folder / f"test.{language}")) for folder in folders]
-        references = list(read_text_lines(folders[0] / f"test.ref.{language}"))
-        return {
-            metric: SeedScores.of(metrics[metric], hypotheses, references) for metric in METRICS
-        }
-
-    return lambda: str(metrics["bleu"].get_signature()), measure
-
-
-def _label_scores(directories: Sequence[Path]) -> dict[str, SeedScores]:
-    statistics = [
-        read_label_statistics(directory / measured_part.FOLDER, "test") for directory in directories
-    ]
-    return {"accuracy": SeedScores.of_statistics(statistics)}
+def _device_of(outcomes: Sequence[Outcome]) -> Literal["auto", "cpu", "cuda"]:
+    """Where the models were trained; what is counted uses the CPU."""
+    recipes = [outcome.run.recipe for outcome in outcomes]
+    trained = [recipe for recipe in recipes if isinstance(find_task(recipe), TrainedTask)]
+    return training_of(trained[0]).device if trained else "cpu"
 
 
 def _line(
     name: str,
     own: Sequence[Outcome],
-    finished: Sequence[Outcome],
-    scores: dict[str, SeedScores],
-    baseline: dict[str, SeedScores],
+    scores: VariantScores,
+    baseline: VariantScores,
+    yardstick: Yardstick,
 ) -> VariantResult:
+    finished = [outcome for outcome in own if outcome.results is not None]
     results = [outcome.results or {} for outcome in finished]
     tests = [result["test"] for result in results if "test" in result]
-    shared = [metric for metric in scores if metric in baseline and scores is not baseline]
+    ends = {metric.key: metric.ends for metric in yardstick.metrics}
+    values, others = scores.by_metric, baseline.by_metric
+    shared = [metric for metric in values if metric in others and scores is not baseline]
     return VariantResult(
         name=name,
         seeds=tuple(outcome.run.seed for outcome in finished),
-        quality={metric: found.estimate() for metric, found in scores.items()},
-        spread={metric: found.spread for metric, found in scores.items()},
-        differences={metric: scores[metric].difference(baseline[metric]) for metric in shared},
+        quality={metric: found.estimate(ends[metric]) for metric, found in values.items()},
+        spread={metric: found.spread for metric, found in values.items()},
+        differences={
+            metric: values[metric].difference(others[metric], ends[metric]) for metric in shared
+        },
         valid_loss=_mean([_last_loss(outcome.run) for outcome in finished]),
         parameters=results[0].get("parameters") if results else None,
         step_seconds=_mean([step_seconds(_journal(outcome.run)) for outcome in finished]),
@@ -176,8 +144,15 @@ def _line(
             )
             for outcome in own
             if outcome.failure is not None
-        ),
+        )
+        + scores.problems,
     )
+
+
+def _seconds(outcomes: Sequence[Outcome], name: str) -> float | None:
+    """The mean time of training or counting of a variant."""
+    own = [outcome.results or {} for outcome in outcomes if outcome.run.variant == name]
+    return _mean([result.get("training_seconds") for result in own])
 
 
 def _speed(test: Mapping[str, Any], unit: str) -> float | None:

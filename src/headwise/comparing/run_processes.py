@@ -26,7 +26,6 @@ from headwise.child_processes import child_command, child_options
 from headwise.comparing.shared_data import prepare_runs
 from headwise.comparing.variants import Run
 from headwise.data.pairs.shared_preparation import link_prepared
-from headwise.data.splits import Part
 from headwise.errors import HeadwiseError, UsageError
 from headwise.language import clock, say
 from headwise.settings import read_settings_file
@@ -42,7 +41,6 @@ POLL_SECONDS = 0.2
 TAIL_BYTES = 4096
 MAX_SAID_BYTES = 1 << 20
 MAX_REASON = 300
-PARTS: tuple[Part, ...] = ("valid", "test")
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,8 @@ def check_runs(runs: Sequence[Run]) -> None:
     problems: list[UsageError] = []
     for run in runs:
         path = run.directory / RECIPE
-        if not path.exists() or not (run.directory / "LATEST").exists():
+        has_saved = any((run.directory / name).exists() for name in ("LATEST", "model"))
+        if not path.exists() or not has_saved:
             continue  # a run that saved nothing starts again with any recipe
         try:
             old = read_run_recipe(path, complete_recipe)
@@ -78,17 +77,19 @@ def check_runs(runs: Sequence[Run]) -> None:
 
 
 def finished_results(run: Run) -> dict[str, Any] | None:
-    """The results of a finished run with exactly this recipe, or None."""
+    """The results of a finished and measured run with exactly this recipe, or None."""
     model = run.directory / "model"
     try:
         recipe = read_recipe(read_settings_file(model / "recipe.yaml"))
         results = read_json(model / "results.json")
     except HeadwiseError:
         return None
-    asked = [part for part in PARTS if run.recipe.data.corpora(part)]
-    if recipe != run.recipe or not all(part in results for part in asked):
+    if recipe != run.recipe:
         return None
-    return results
+    yardstick = run.yardstick
+    is_measured = all(name in results for name in yardstick.results)
+    is_kept = all((run.directory / name).exists() for name in yardstick.files)
+    return results if is_measured and is_kept else None
 
 
 def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) -> list[Outcome]:
@@ -239,8 +240,8 @@ class _RunProgress:
         self.began = time.monotonic()
 
     def counts(self) -> tuple[int, int]:
-        """Updates done and in all; one is counted as open while a run translates its test set."""
-        total = sum(run.recipe.training.steps for run in self.runs)
+        """Updates done and in all; one is counted as open while a run is measured."""
+        total = sum(run.num_steps for run in self.runs)
         unfinished = len(self.runs) - len(self.finished)
         return min(sum(self._steps(run) for run in self.runs), total - unfinished), total
 
@@ -249,9 +250,7 @@ class _RunProgress:
         new, rest = done - self.before, total - done
         seconds = (time.monotonic() - self.began) / new * rest if new > 0 else None
         left = clock(seconds)
-        names = ", ".join(
-            f"{run.label} {self._steps(run)}/{run.recipe.training.steps}" for run in working
-        )
+        names = ", ".join(f"{run.label} {self._steps(run)}/{run.num_steps}" for run in working)
         number = len(self.finished)
         return say(
             f"{number}/{len(self.runs)} runs done, left {left}, now {names or '–'}; steps",
@@ -260,7 +259,7 @@ class _RunProgress:
 
     def _steps(self, run: Run) -> int:
         if run.label in self.finished:
-            return run.recipe.training.steps
+            return run.num_steps
         return last_step(run.directory / "log.jsonl")
 
 

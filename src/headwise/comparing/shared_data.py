@@ -2,29 +2,27 @@
 starts.
 
 Devices, memory, files and text are checked once for all runs that have them in common, so an error
-that every run would meet after a minute is reported once, before anything starts. Translators with
-the same `data` and `text` then share the prepared data (data/pairs/shared_preparation.py). Labelled
-text is small, and each run reads it by itself.
+that every run would meet after a minute is reported once, before anything starts. Which runs then
+share prepared data, their task says (`Task.shared_data`): translators with the same `data` and
+`text` do (data/pairs/shared_preparation.py), the others each read their text by themselves.
 
 Tested with missing data, with variants that share data and that do not, and with a resumed
 comparison.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from headwise.comparing.variants import Run
-from headwise.data.pairs.preparation import PreparedData, describe_inputs
 from headwise.data.pairs.shared_preparation import preparing_alone
 from headwise.errors import DataError, HeadwiseError, UsageError
 from headwise.language import say
-from headwise.tasks.events import Events, Silence
-from headwise.tasks.labels.recipe import LabelRecipe
+from headwise.tasks.events import Events
 from headwise.tasks.named_files import check_named_files
 from headwise.tasks.run import check_before_start
 from headwise.tasks.table import find_task
-from headwise.tasks.translation.preflight import check_lengths
-from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.task import TrainedTask
 from headwise.training.run_lock import lock_is_held
 
 FOLDER = "prepared"
@@ -37,25 +35,27 @@ def prepare_runs(runs: Sequence[Run], *, directory: Path, events: Events) -> dic
     variants = _first_of_each(runs, lambda run: run.variant)
     _check_all(variants, _check_settings)
     _check_all(_first_of_each(variants, _inputs_of), _check_data)
-    return _share(
-        [run for run in runs if isinstance(run.recipe, TranslationRecipe)],
-        directory / FOLDER,
-        events,
-    )
+    names = {run.label: find_task(run.recipe).shared_data(run.recipe) for run in runs}
+    sharing = {label: name for label, name in names.items() if name is not None}
+    return _share(runs, sharing, directory / FOLDER, events)
 
 
-def _share(runs: Sequence[Run], place: Path, events: Events) -> dict[str, Path]:
+def _share(
+    runs: Sequence[Run], names: Mapping[str, str], place: Path, events: Events
+) -> dict[str, Path]:
     """Prepare the data of all runs that have none yet. A run that another process is training
     prepares its own.
     """
     needing = [
         run
         for run in runs
-        if not (run.directory / "data").exists() and not lock_is_held(run.directory)
+        if run.label in names
+        and not (run.directory / "data").exists()
+        and not lock_is_held(run.directory)
     ]
     if not needing:
         return {}
-    homes = {run.label: place / _name_of(run) for run in needing}
+    homes = {run.label: place / names[run.label] for run in needing}
 
     def tell() -> None:
         events.note(
@@ -78,42 +78,36 @@ def _prepare(sharing: Sequence[Run], home: Path, events: Events) -> None:
             f"{len(sharing)} 次运行的数据只准备一次，存于 {home}",
         )
     )
-    prepared: list[PreparedData] = []
+    prepared: list[Any] = []
 
     def check(run: Run) -> None:
-        assert isinstance(run.recipe, TranslationRecipe)
+        task = find_task(run.recipe)
         if not prepared:
-            prepared.append(find_task(run.recipe).prepare(run.recipe, home, events))
-        check_lengths(run.recipe, prepared[0])
+            prepared.append(task.prepare(run.recipe, home, events))
+        task.check_prepared(run.recipe, prepared[0])
 
     _check_all(_first_of_each(sharing, lambda run: run.variant), check)
-
-
-def _name_of(run: Run) -> str:
-    assert isinstance(run.recipe, TranslationRecipe)
-    return describe_inputs(run.recipe.data, run.recipe.text)[:16]
 
 
 def _inputs_of(run: Run) -> str:
     """What variants with the same data have in common."""
     recipe = run.recipe
-    start = recipe.model.start_from if isinstance(recipe, LabelRecipe) else None
-    return f"{recipe.data.model_dump_json()} {recipe.text.model_dump_json()} {start}"
+    start = getattr(getattr(recipe, "model", None), "start_from", None)
+    return f"{recipe.task} {recipe.corpora_settings!r} {getattr(recipe, 'text', None)!r} {start}"
 
 
 def _check_settings(run: Run) -> None:
     """Check a recipe against this machine."""
-    check_before_start(find_task(run.recipe), run.recipe, 1, anyway=False)
+    task = find_task(run.recipe)
+    if isinstance(task, TrainedTask):
+        check_before_start(task, run.recipe, 1, anyway=False)
+    else:
+        check_named_files(run.recipe)
 
 
 def _check_data(run: Run) -> None:
-    """Check that the files of all parts exist. Labelled files are read as well, since every run
-    reads all of them.
-    """
-    if isinstance(run.recipe, LabelRecipe):
-        find_task(run.recipe).prepare(run.recipe, Path(), Silence())
-    else:
-        check_named_files(run.recipe)
+    """Check that the files of all parts exist; what else is checked, the task says."""
+    find_task(run.recipe).check_data(run.recipe)
 
 
 def _check_all(variants: Sequence[Run], check: Callable[[Run], None]) -> None:

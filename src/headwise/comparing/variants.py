@@ -5,12 +5,13 @@ r"""The variants of a comparison: recipes, alternative values, seeds, and the ru
                                                             commas outside brackets
     headwise compare pocket model.dim=64,128 \
         'model.encoder.attention={kind: fused},{kind: window, left: 8, right: 8}'
-    headwise compare ud-ewt-tags model.kind=word,window,encoder     taggers and classifiers too
+    headwise compare ud-ewt-tags model.kind=word,window,encoder     recipes of every task
 
-All runs of a comparison are of one task and have the same test set and languages. Several
-alternatives give every combination; a single value holds for all variants. The others are compared
-with the first variant. The name of a variant contains its values, so adding another one keeps the
-directories of the others.
+All runs of a comparison are of one task and have the same test set and languages; where the score
+depends on the tokens (perplexity), they also have the same training text and `text` settings.
+Several alternatives give every combination; a single value holds for all variants. The others are
+compared with the first variant. The name of a variant contains its values, so adding another one
+keeps the directories of the others.
 """
 
 import re
@@ -24,12 +25,13 @@ import torch
 
 from headwise.errors import HeadwiseError, SettingsError, UsageError
 from headwise.settings import read_yaml
-from headwise.tasks.labels.recipe import LabelRecipe
+from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.measured_corpora import note_on_measuring
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.recipe_files import find_recipe
 from headwise.tasks.table import find_task
-from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.task import TrainedTask, training_of
+from headwise.tasks.yardstick import Yardstick
 
 MAX_RUNS = 1000
 
@@ -40,7 +42,7 @@ class Run:
 
     variant: str
     seed: int
-    recipe: TranslationRecipe | LabelRecipe
+    recipe: AnyRecipe
     directory: Path
     """The run directory; the recipe and the output of the run lie beside it (.yaml, .log)."""
     note: str | None = None
@@ -57,6 +59,17 @@ class Run:
     @property
     def label(self) -> str:
         return f"{self.variant} · {self.seed}"
+
+    @property
+    def yardstick(self) -> Yardstick:
+        """How its task scores it."""
+        return find_task(self.recipe).yardstick(self.recipe)
+
+    @property
+    def num_steps(self) -> int:
+        """Updates of its training; a model that is counted is one step."""
+        is_trained = isinstance(find_task(self.recipe), TrainedTask)
+        return training_of(self.recipe).steps if is_trained else 1
 
 
 def plan_comparison(
@@ -97,35 +110,39 @@ def plan_comparison(
     for seed in seeds or (None,):
         for name, (recipe, overrides) in variants.items():
             own = _load(recipe, [*overrides, *(() if seed is None else (f"training.seed={seed}",))])
-            place = directory / "runs" / file_name(name) / f"seed-{own.training.seed}"
-            runs.append(
-                Run(name, own.training.seed, own, place, note_on_measuring(recipe, overrides))
-            )
+            number = _seed_of(own)
+            place = directory / "runs" / file_name(name) / f"seed-{number}"
+            runs.append(Run(name, number, own, place, note_on_measuring(recipe, overrides)))
     _check_same_question(runs)
     _check_models({run.variant: run.recipe for run in runs})
     return runs
 
 
-def _load(name: str, overrides: Sequence[str]) -> TranslationRecipe | LabelRecipe:
+def _load(name: str, overrides: Sequence[str]) -> AnyRecipe:
+    """A recipe whose task says how it is scored."""
     recipe = load_recipe(name, overrides)
-    if not isinstance(recipe, TranslationRecipe | LabelRecipe):
-        raise SettingsError(
-            f"{name}: the recipe's task is {recipe.task}; recipes of translation, tagging or "
-            "classification can be compared here, language models with `headwise compare lineage`",
-            f"{name}：该配方的任务是 {recipe.task}；此处可比较 translation、tagging、"
-            "classification 的配方，语言模型请用 `headwise compare lineage`",
-        )
+    try:
+        find_task(recipe).yardstick(recipe)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error.en}", f"{name}：{error.zh}") from error
     return recipe
 
 
-def _check_models(variants: Mapping[str, TranslationRecipe | LabelRecipe]) -> None:
+def _seed_of(recipe: AnyRecipe) -> int:
+    return int(getattr(getattr(recipe, "training", None), "seed", 0))
+
+
+def _check_models(variants: Mapping[str, AnyRecipe]) -> None:
     """Build every model without memory for its weights, so that impossible ones are refused before
-    the first training.
+    the first training. The size of a counted model is known from its text alone.
     """
     for name, recipe in variants.items():
+        task = find_task(recipe)
+        if not isinstance(task, TrainedTask):
+            continue
         try:
             with torch.device("meta"):
-                step = find_task(recipe).planned_step(recipe)
+                step = task.planned_step(recipe)
                 step.build(step.num_rows)
         except HeadwiseError as error:
             raise UsageError(f"variant {name}: {error.en}", f"变体 {name}：{error.zh}") from error
@@ -144,9 +161,9 @@ def _check_same_question(runs: Sequence[Run]) -> None:
                 f"{first.variant} 的任务是 {first.recipe.task}，{run.variant} 的任务是 "
                 f"{run.recipe.task}；请比较同一任务的配方",
             )
-        asked, own = _question(first.recipe), _question(run.recipe)
-        for key in asked:
-            if own[key] != asked[key]:
+        asked, own = first.yardstick, run.yardstick
+        for key in asked.question:
+            if own.question[key] != asked.question[key]:
                 raise UsageError(
                     f"{first.variant} and {run.variant} differ in {key}, so they are asked "
                     "different questions or judged differently, and their scores cannot stand "
@@ -154,19 +171,15 @@ def _check_same_question(runs: Sequence[Run]) -> None:
                     f"{first.variant} 与 {run.variant} 的 {key} 不同，"
                     f"因而所答的问题或评分方式不同，分数无法并列比较；请为所有变体给出同一个 {key}",
                 )
-
-
-def _question(recipe: TranslationRecipe | LabelRecipe) -> dict[str, Any]:
-    """The keys and values that decide what a score means."""
-    if isinstance(recipe, LabelRecipe):
-        return {"data.test": recipe.data.test, "data.language": recipe.data.language}
-    return {
-        "data.test": recipe.data.test,
-        "data.source": recipe.data.source,
-        "data.target": recipe.data.target,
-        "evaluation.pretokenized": recipe.evaluation.pretokenized,
-        "evaluation.lowercase": recipe.evaluation.lowercase,
-    }
+        for key in asked.tokens:
+            if own.tokens[key] != asked.tokens[key]:
+                raise UsageError(
+                    f"{first.variant} and {run.variant} differ in {key}, so their vocabularies may "
+                    "differ, and scores over different tokens cannot be compared; give one "
+                    f"{key} for all",
+                    f"{first.variant} 与 {run.variant} 的 {key} 不同，词表因而可能不同；"
+                    f"词元不同，分数便无法比较；请为所有变体给出同一个 {key}",
+                )
 
 
 def _variants(recipes: Sequence[str], changes: Sequence[str]) -> dict[str, tuple[str, list[str]]]:

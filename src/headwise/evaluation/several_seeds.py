@@ -105,13 +105,14 @@ class SeedScores:
         """Standard deviation over seeds; None for one seed."""
         return float(self.values.std(ddof=1)) if len(self.values) > 1 else None
 
-    def estimate(self) -> Estimate:
-        return _estimate(self.mean, self.draws.mean(0), [self], ends=SCALE)
+    def estimate(self, ends: tuple[float, float] = SCALE) -> Estimate:
+        """The mean; its interval is cut at the ends of the metric's range."""
+        return _estimate(self.mean, self.draws.mean(0), [self], ends=ends)
 
-    def difference(self, baseline: "SeedScores") -> Estimate:
+    def difference(self, baseline: "SeedScores", ends: tuple[float, float] = SCALE) -> Estimate:
         """This score minus that of the baseline."""
         draws = self.draws.mean(0) - baseline.draws.mean(0)
-        span = SCALE[1] - SCALE[0]
+        span = ends[1] - ends[0]
         return _estimate(
             self.mean - baseline.mean,
             draws,

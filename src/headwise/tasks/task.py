@@ -8,7 +8,8 @@ holds afterwards (a `Translator`, a `LanguageModel` …), and one entry in `tabl
 kinds: a `TrainedTask` learns by gradient steps; a `CountedTask` (n-grams, word vectors) makes its
 tables in a few passes over the text, without checkpoints. `run.py` drives both: locks, resuming,
 signals, torchrun, disk and memory checks, `--check`, the log, the bundle and its model card exist
-once, there. `planner.py` plans both, `inspecting/description.py` describes both.
+once, there. `planner.py` plans both, `inspecting/description.py` describes both, and
+`comparing/recipes.py` compares what says how (`yardstick`).
 
 A word whose recipes are of both kinds (language models) has a task for each, and `for_recipe`
 chooses between them.
@@ -30,8 +31,10 @@ from headwise.settings import read_settings_file
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.events import Events
 from headwise.tasks.memory_check import check_memory
+from headwise.tasks.named_files import check_named_files
 from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.training_cost import TrainingCost, Trial
+from headwise.tasks.yardstick import Yardstick
 from headwise.training.choices import TrainingSettings
 from headwise.training.prefetching import Batches
 from headwise.training.session import Evaluate
@@ -107,6 +110,30 @@ class Task(ABC, Generic[RecipeType, Prepared]):
     ) -> dict[str, Any]:
         """Final scores; `model` is the trained module or `Counted.model`."""
         return {}
+
+    def yardstick(self, recipe: RecipeType) -> Yardstick:
+        """How models of such recipes are compared; a task without this method is refused there."""
+        name = type(self).__name__
+        raise UsageError(
+            f"recipes of task {recipe.task} cannot be compared: the task ({name}) has no method "
+            "`yardstick`, which says what is scored; train them one by one with `headwise train`",
+            f"任务 {recipe.task} 的配方无法比较：该任务（{name}）没有 `yardstick` 方法，"
+            "未说明以什么评分；请用 `headwise train` 逐个训练",
+        )
+
+    def check_data(self, recipe: RecipeType) -> None:
+        """Refuse data that every run of a comparison would refuse; asked once for equal data."""
+        check_named_files(recipe)
+
+    def shared_data(self, recipe: RecipeType) -> str | None:
+        """A name that recipes have in common if they may share one directory of prepared data.
+
+        None: every run prepares its own.
+        """
+        return None
+
+    def check_prepared(self, recipe: RecipeType, prepared: Prepared) -> None:
+        """Refuse a recipe that does not fit shared data, which another recipe prepared."""
 
     def save_parts(self, recipe: RecipeType, prepared: Prepared, directory: Path) -> None:
         """Write what a bundle holds beside weights, recipe and results: tokenizers, classes."""

@@ -8,6 +8,8 @@ from headwise.comparing.recipe_table import ComparisonResult, VariantResult
 from headwise.evaluation.several_seeds import Estimate
 from headwise.explorer.pictures import comparison_plots
 from headwise.explorer.pictures.comparison_plots import COLOURS, draw_comparison, line_style
+from headwise.tasks.translation.yardstick import translation_yardstick
+from tests.tasks.tiny import tiny_recipe
 
 
 def _comparison(directory: Path, num_variants: int, *, scored: bool) -> ComparisonResult:
@@ -24,7 +26,8 @@ def _comparison(directory: Path, num_variants: int, *, scored: bool) -> Comparis
         for name in names
         if scored
     }
-    return ComparisonResult(directory, variants, "signature", 1, {}, curves)
+    yardstick = translation_yardstick(tiny_recipe())
+    return ComparisonResult(directory, variants, "signature", 1, {}, curves, yardstick)
 
 
 @pytest.mark.parametrize("num_variants", [2, 13])

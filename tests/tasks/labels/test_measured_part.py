@@ -8,7 +8,7 @@ import pytest
 from headwise.comparing.recipe_table import as_markdown
 from headwise.comparing.recipes import compare
 from headwise.comparing.variants import plan_comparison
-from headwise.errors import DataError, SettingsError, UsageError
+from headwise.errors import DataError, UsageError
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.labels.measured_part import LabelledPart, read_label_statistics
 from headwise.tasks.recipe import write_recipe
@@ -67,7 +67,6 @@ def test_what_cannot_stand_in_one_table(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"differ in data\.test, .*; give one data\.test for all"):
         plan_comparison([reviews, "data.test=a.tsv,b.tsv"], directory=tmp_path)
     with pytest.raises(
-        SettingsError,
-        match="task is masked_language; recipes of translation, tagging or classification",
+        UsageError, match="tags is of task tagging, english-masked of masked_language"
     ):
-        plan_comparison(["english-masked", "model.dim=16,32"], directory=tmp_path)
+        plan_comparison([tags, "english-masked"], directory=tmp_path)

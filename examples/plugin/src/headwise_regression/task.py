@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from headwise.data.batching import ALL_ROWS, Share
+from headwise.evaluation.item_means import MeanStatistics
 from headwise.language import say
 from headwise.randomness import torch_generator
 from headwise.tasks.events import Events
+from headwise.tasks.item_scores import item_file, read_item_scores, save_item_scores
 from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
+from headwise.tasks.yardstick import ON_VALIDATION, Yardstick
+from headwise.tasks.yardstick import mean_loss as metric_of_loss
 from headwise.training.losses import LossSums
 from headwise_regression.network import Network, build_network
 from headwise_regression.points import PointBatch, PointBatches, Points, read_points
@@ -131,7 +135,30 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
         watcher: Events,
         directory: Path | None,
     ) -> dict[str, Any]:
-        return {} if prepared.valid is None else {"valid_loss": mean_loss(model, prepared.valid)}
+        if prepared.valid is None:
+            return {}
+        losses = point_losses(model, prepared.valid)
+        if directory is not None:
+            columns = {"loss": losses.tolist(), "points": [1] * len(losses)}
+            save_item_scores(directory, "valid", columns)
+        return {"valid_loss": mean_loss(model, prepared.valid)}
+
+    def yardstick(self, recipe: RegressionRecipe) -> Yardstick:
+        """How `headwise compare` scores such models: the mean loss of a point of `data.valid`."""
+
+        def read(directory: Path) -> dict[str, MeanStatistics]:
+            kept = read_item_scores(directory, "valid", ("loss", "points"))
+            return {"loss": MeanStatistics.of(kept["loss"], kept["points"])}
+
+        is_scored = recipe.data.valid is not None
+        return Yardstick(
+            metrics=(metric_of_loss((" of a point", "（每点）")),),
+            question={"data.valid": recipe.data.valid},
+            read=read,
+            is_scored=is_scored,
+            files=(item_file("valid"),) if is_scored else (),
+            remark=ON_VALIDATION if is_scored else None,
+        )
 
     def save_parts(
         self, recipe: RegressionRecipe, prepared: RegressionData, directory: Path
@@ -161,8 +188,12 @@ print(regressor([[…]]))
 @torch.inference_mode()
 def mean_loss(module: Network, points: Points) -> float:
     """The loss of a point, on average."""
+    return float(point_losses(module, points).sum()) / len(points)
+
+
+@torch.inference_mode()
+def point_losses(module: Network, points: Points) -> Tensor:
+    """The loss of each point."""
     device = module.outer.weight.device
-    batch = PointBatch(
-        torch.from_numpy(points.inputs).to(device), torch.from_numpy(points.targets).to(device)
-    )
-    return float(SquaredError(module).loss(batch).loss) / len(points)
+    found = module(torch.from_numpy(points.inputs).to(device)).float()
+    return (found - torch.from_numpy(points.targets).to(device)) ** 2 / 2

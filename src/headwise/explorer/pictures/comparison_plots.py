@@ -62,11 +62,11 @@ def _draw_quality(result: ComparisonResult, fonts: Fonts) -> Path:
     shown = [variant for variant in result.variants if variant.quality]
     figure = new_figure(height=1.4 + 0.38 * len(shown))
     axes = figure.add_subplot()
-    metric = result.yardstick.metric
-    first = shown[0].quality[metric]
+    metric = result.yardstick.metrics[0]
+    first = shown[0].quality[metric.key]
     axes.axvspan(first.low, first.high, color=FRAME, alpha=0.45, linewidth=0)
     for number, variant in enumerate(shown):
-        found = variant.quality[metric]
+        found = variant.quality[metric.key]
         colour, _ = line_style(number)
         axes.plot([found.low, found.high], [number, number], color=colour, linewidth=2.2)
         axes.plot([found.value], [number], "o", color=colour, markersize=6)
@@ -74,11 +74,10 @@ def _draw_quality(result: ComparisonResult, fonts: Fonts) -> Path:
     axes.set_yticks(range(len(shown)), labels.texts)
     # The first variant is on top, with half a line of space above and below.
     axes.set_ylim(len(shown) - 0.5, -0.5)
-    name = ("BLEU", "BLEU") if metric == "bleu" else ("Accuracy in %", "准确率（%）")
     axes.set_xlabel(
         fonts.say(
-            f"{name[0]} of the test set, mean over seeds, 95 % interval",
-            f"测试集{name[1]}，种子平均，95% 区间",
+            f"{metric.axis[0]} of the test set, mean over seeds, 95 % interval",
+            f"测试集{metric.axis[1]}，种子平均，95% 区间",
         )
     )
     return _finish(figure, [axes], fonts, result.directory / "quality.png")

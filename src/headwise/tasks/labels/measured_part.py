@@ -23,7 +23,9 @@ from headwise.models.labeller import LabelModel
 from headwise.storage import write_text
 from headwise.tasks.labels.data import LabelForm
 from headwise.tasks.labels.labeller import find_labels
+from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.text_input import read_text_lines
+from headwise.tasks.yardstick import ACCURACY, Yardstick
 
 FOLDER = "labels"
 Labels = tuple[tuple[str, ...], ...]
@@ -80,3 +82,16 @@ def read_label_statistics(folder: Path, part: Part) -> LabelStatistics:
             "不是记录标签的文件；请删除该次运行并重新训练",
             file=path,
         ) from error
+
+
+def label_yardstick(recipe: LabelRecipe) -> Yardstick:
+    """Taggers and classifiers are compared by their accuracy."""
+    parts: tuple[Part, ...] = ("valid", "test")
+    return Yardstick(
+        metrics=(ACCURACY,),
+        question={"data.test": recipe.data.test, "data.language": recipe.data.language},
+        read=lambda directory: {"accuracy": read_label_statistics(directory / FOLDER, "test")},
+        is_scored=bool(recipe.data.corpora("test")),
+        results=tuple(part for part in parts if recipe.data.corpora(part)),
+        unit="words",
+    )

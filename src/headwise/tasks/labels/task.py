@@ -21,11 +21,11 @@ from headwise.models.labeller import LabelModel
 from headwise.randomness import torch_generator
 from headwise.storage import read_json
 from headwise.tasks.bundle import save_tokenizer
-from headwise.tasks.events import Events
+from headwise.tasks.events import Events, Silence
 from headwise.tasks.labels.bundle import LABELS, new_labeller
 from headwise.tasks.labels.data import PreparedLabels, prepare_labels
 from headwise.tasks.labels.labeller import Labeller
-from headwise.tasks.labels.measured_part import FOLDER, label_part
+from headwise.tasks.labels.measured_part import FOLDER, label_part, label_yardstick
 from headwise.tasks.labels.objective import LabelLoss, plan_step, validation
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
@@ -33,6 +33,7 @@ from headwise.tasks.pretraining.encoder_start import Start, find_start
 from headwise.tasks.pretraining.vector_start import VectorStart
 from headwise.tasks.task import Learner, TrainedTask, rows_of_batch
 from headwise.tasks.training_cost import Trial, first_batch
+from headwise.tasks.yardstick import Yardstick
 
 ASSUMED_TAGS = 17
 """Classes of a tagger that a plan assumes: the universal parts of speech."""
@@ -144,6 +145,13 @@ class LabelTask(TrainedTask[LabelRecipe, LabelData]):
                 if directory is not None:
                     answered.save(directory / FOLDER, part)
         return results
+
+    def yardstick(self, recipe: LabelRecipe) -> Yardstick:
+        return label_yardstick(recipe)
+
+    def check_data(self, recipe: LabelRecipe) -> None:
+        """Labelled files are small and are read whole, since every run reads all of them."""
+        self.prepare(recipe, Path(), Silence())
 
     def save_parts(self, recipe: LabelRecipe, prepared: LabelData, directory: Path) -> None:
         form = prepared.examples.form

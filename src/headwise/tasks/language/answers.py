@@ -6,8 +6,11 @@ JSON has no infinity.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,21 @@ class TextScore:
             "predictions": self.num_predictions,
             "unknown": self.num_unknown,
         }
+
+
+@dataclass
+class LineScores:
+    """Of each line its log-probability and how many tokens were predicted, its end included."""
+
+    sums: list[NDArray[np.float64]] = field(default_factory=list)
+    counts: list[NDArray[np.int64]] = field(default_factory=list)
+
+    def add(self, scores: NDArray[np.float32], counts: NDArray[np.int64]) -> None:
+        """Log-probabilities of all tokens of some lines in a row, and the tokens of each line."""
+        if len(counts):
+            starts = np.cumsum(counts) - counts
+            self.sums.append(np.add.reduceat(scores.astype(np.float64), starts))
+            self.counts.append(counts)
 
 
 @dataclass(frozen=True)

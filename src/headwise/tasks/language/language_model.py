@@ -28,7 +28,13 @@ from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.arpa import is_arpa, read_arpa
 from headwise.models.ngram.choices import StupidBackoff
 from headwise.tasks.arguments import require_path, require_text, require_texts
-from headwise.tasks.language.answers import Prediction, SentenceScore, TextScore, TokenScore
+from headwise.tasks.language.answers import (
+    LineScores,
+    Prediction,
+    SentenceScore,
+    TextScore,
+    TokenScore,
+)
 from headwise.tasks.language.bundle import load_language_bundle
 from headwise.text.character_tokenizer import CharacterTokenizer
 from headwise.text.tokenizer import (
@@ -129,24 +135,33 @@ class LanguageModel:
             scored.append(SentenceScore(text, tuple(TokenScore(*row) for row in rows)))
         return scored
 
-    def score_text(self, lines: Iterable[str], *, continuous: bool = False) -> TextScore:
+    def score_text(
+        self,
+        lines: Iterable[str],
+        *,
+        continuous: bool = False,
+        line_scores: LineScores | None = None,
+    ) -> TextScore:
         """A text of any length, without its single tokens; `continuous`: each line after all lines
-        before it, as one text.
+        before it, as one text. `line_scores` is told the sum of each line.
         """
+        tell = LineScores() if line_scores is None else line_scores
         if continuous:
-            return self._score_continuous(lines)
+            return self._score_continuous(lines, tell)
         if isinstance(self.tokenizer, FlatTokenizer) and isinstance(self.model, FlatModel):
-            return _score_flat(self.tokenizer, self.model, lines)
+            return _score_flat(self.tokenizer, self.model, lines, tell)
         predictions, unknown, total = 0, 0, 0.0
         for block in _blocks(lines):
             encoded = self.tokenizer.encode_batch(block)
             scores = self.model.score(encoded)
             predictions += sum(map(len, scores))
             unknown += sum(ids.count(UNKNOWN) for ids in encoded)
-            total += float(np.concatenate(scores).sum(dtype=np.float64))
+            flat = np.concatenate(scores)
+            tell.add(flat, np.array([len(one) for one in scores]))
+            total += float(flat.sum(dtype=np.float64))
         return TextScore(predictions, unknown, total)
 
-    def _score_continuous(self, lines: Iterable[str]) -> TextScore:
+    def _score_continuous(self, lines: Iterable[str], tell: LineScores) -> TextScore:
         if not isinstance(self.model, StreamModel):
             raise UsageError(
                 "this model reads sentences one by one and remembers nothing of the line before; "
@@ -155,6 +170,7 @@ class LanguageModel:
             )
         encoded = [ids for block in _blocks(lines) for ids in self.tokenizer.encode_batch(block)]
         scores = self.model.score_running(join_lines(as_ragged(encoded)))
+        tell.add(scores, np.array([len(ids) + 1 for ids in encoded]))
         return TextScore(
             len(scores),
             sum(ids.count(UNKNOWN) for ids in encoded),
@@ -217,23 +233,28 @@ class LanguageModel:
         return Prediction(" ".join([*([text] if words else ()), *ending]), tuple(pieces), score)
 
 
-def _score_flat(tokenizer: FlatTokenizer, model: FlatModel, lines: Iterable[str]) -> TextScore:
+def _score_flat(
+    tokenizer: FlatTokenizer, model: FlatModel, lines: Iterable[str], tell: LineScores
+) -> TextScore:
     """Parts of a block each in a thread: numbers are looked up and asked for outside the
     interpreter.
     """
 
-    def score_part(part: list[str]) -> tuple[int, int, float]:
+    def score_part(part: list[str]) -> tuple[NDArray[np.float32], NDArray[np.int64], int, float]:
         tokens, lengths = tokenizer.encode_flat(part)
         scores = model.score_flat(tokens, lengths)
-        return len(scores), int((tokens == UNKNOWN).sum()), float(scores.sum(dtype=np.float64))
+        unseen = int((tokens == UNKNOWN).sum())
+        return scores, lengths + 1, unseen, float(scores.sum(dtype=np.float64))
 
     predictions, unknown, total = 0, 0, 0.0
     tokenizer.encode_flat([])  # what it needs is made once, before several threads ask
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
         for block in _blocks(lines):
             parts = [block[first : first + PART] for first in range(0, len(block), PART)]
-            for more, unseen, score in threads.map(score_part, parts):
-                predictions, unknown, total = predictions + more, unknown + unseen, total + score
+            for scores, counts, unseen, score in threads.map(score_part, parts):
+                tell.add(scores, counts)
+                predictions += len(scores)
+                unknown, total = unknown + unseen, total + score
     return TextScore(predictions, unknown, total)
 
 

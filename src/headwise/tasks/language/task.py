@@ -41,10 +41,12 @@ from headwise.tasks.language.text import (
     read_part,
     tokenize,
 )
+from headwise.tasks.language.yardstick import language_yardstick
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.recurrent_training import train_word_by_word
 from headwise.tasks.task import Counted, CountedPart, CountedTask, Learner, Task, TrainedTask
 from headwise.tasks.training_cost import TrainingCost, Trial, first_batch
+from headwise.tasks.yardstick import Yardstick
 from headwise.training.session import Evaluate
 
 VALIDATION_ROWS = 16
@@ -101,7 +103,10 @@ class LanguageTask(Task[LanguageRecipe, TokenizedText]):
         if isinstance(model, nn.Module):
             assert isinstance(model, LanguageNetwork)
             model = as_token_model(model, recipe)
-        return measure(LanguageModel(prepared.tokenizer, model), recipe, watcher)
+        return measure(LanguageModel(prepared.tokenizer, model), recipe, watcher, directory)
+
+    def yardstick(self, recipe: LanguageRecipe) -> Yardstick:
+        return language_yardstick(recipe)
 
     def save_parts(self, recipe: LanguageRecipe, prepared: TokenizedText, directory: Path) -> None:
         save_tokenizer(prepared.tokenizer, directory)

@@ -1,10 +1,11 @@
 """The text of a language model's recipe: its tokenizer learnt, its lines as numbers, and its
-perplexity by a finished model.
+perplexity by a finished model. What each line of a part adds to it is kept in the run directory.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from headwise.data.text.choices import read_texts
 from headwise.errors import DataError
 from headwise.language import say
 from headwise.tasks.events import Events
+from headwise.tasks.item_scores import save_item_scores
+from headwise.tasks.language.answers import LineScores
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.language.recipe import LanguageRecipe, StreamReading
 from headwise.tasks.result_rows import part_name
@@ -91,8 +94,12 @@ def _counted(lines: Iterator[str], tell: Callable[[int], None]) -> Iterator[str]
         yield line
 
 
-def measure(model: LanguageModel, recipe: LanguageRecipe, watcher: Events) -> dict[str, Any]:
-    """Perplexity of the validation and test texts, read as the training text was."""
+def measure(
+    model: LanguageModel, recipe: LanguageRecipe, watcher: Events, directory: Path | None
+) -> dict[str, Any]:
+    """Perplexity of the validation and test texts, read as the training text was; the loss of each
+    line goes into the run directory.
+    """
     parts: Sequence[Part] = ("valid", "test")
     results: dict[str, Any] = {}
     for part in parts:
@@ -101,7 +108,14 @@ def measure(model: LanguageModel, recipe: LanguageRecipe, watcher: Events) -> di
                 say(f"measuring on the {part_name(part)} …", f"正在评测{part_name(part)}……")
             )
             continuous = isinstance(recipe.reading, StreamReading)
+            lines = LineScores()
             results[part] = model.score_text(
-                read_part(recipe, part), continuous=continuous
+                read_part(recipe, part), continuous=continuous, line_scores=lines
             ).as_dict()
+            if directory is not None and lines.sums:
+                columns = {
+                    "loss": -np.concatenate(lines.sums),
+                    "tokens": np.concatenate(lines.counts),
+                }
+                save_item_scores(directory, part, columns)
     return results

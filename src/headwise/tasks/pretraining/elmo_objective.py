@@ -10,7 +10,7 @@ directions, and by starting a tagger and a classifier from it.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -60,14 +60,23 @@ class ElmoLoss:
 
     def directions(self, batch: TextBatch) -> tuple[LossSums, LossSums]:
         """The sums of the forward and of the backward language model."""
+        (ahead, wanted), (back, before) = self._read(batch)
+        return self._sums(ahead, wanted), self._sums(back, before)
+
+    def predictions(self, batch: TextBatch) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Of each direction the states, the words to predict from them and their lines."""
+        for hidden, targets in self._read(batch):
+            wanted = targets != PAD
+            yield hidden[wanted], targets[wanted], wanted.nonzero()[:, 0]
+
+    def _read(self, batch: TextBatch) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """States and targets, forwards and backwards."""
         whole, lengths = close_lines(batch)
         numbers, words = torch.unique(whole, return_inverse=True)
         letters = self.letters[numbers.cpu()].to(whole.device)
         asked = torch.where(whole < self.module.output.out_features, whole, UNKNOWN)
         ahead, back = self.module(letters, words, lengths)
-        return self._sums(ahead[:, :-1], asked[:, 1:]), self._sums(
-            back[:, 1:], _before(asked, lengths)
-        )
+        return (ahead[:, :-1], asked[:, 1:]), (back[:, 1:], _before(asked, lengths))
 
     def _sums(self, hidden: Tensor, targets: Tensor) -> LossSums:
         wanted = targets != PAD
@@ -176,7 +185,7 @@ def prepare_elmo(recipe: ElmoRecipe, watcher: Events) -> ElmoData:
     else:
         assert isinstance(start.tokenizer, WordTokenizer), "the recipes are compared"
         known = start.tokenizer
-    every = _number_all(recipe, known)
+    every = number_words(recipe, known, ("train", "valid") if recipe.data.valid else ("train",))
     train = as_ragged(every.encode_batch(list(read_texts(recipe.data, "train", in_words=True))))
     if len(train.tokens) < 2:
         raise DataError(
@@ -192,14 +201,17 @@ def prepare_elmo(recipe: ElmoRecipe, watcher: Events) -> ElmoData:
     valid = [
         line[first : first + longest] for line in valid for first in range(0, len(line), longest)
     ]
+    return ElmoData(known, cut_lines(train, longest), valid, spell_words(every), start)
+
+
+def spell_words(every: WordTokenizer) -> Tensor:
+    """The letters of each number."""
     special = [(0,) * NUM_LETTERS, BEGIN_WORD, END_WORD, letters_of(SPECIAL_PIECES[UNKNOWN])]
-    letters = torch.tensor([*special, *map(letters_of, every.vocabulary.entries)])
-    return ElmoData(known, cut_lines(train, longest), valid, letters, start)
+    return torch.tensor([*special, *map(letters_of, every.vocabulary.entries)])
 
 
-def _number_all(recipe: ElmoRecipe, known: WordTokenizer) -> WordTokenizer:
-    """Every word of the text, those that may be asked for first."""
-    parts: tuple[Part, ...] = ("train", "valid") if recipe.data.valid else ("train",)
+def number_words(recipe: ElmoRecipe, known: WordTokenizer, parts: Sequence[Part]) -> WordTokenizer:
+    """Every word of some parts of the text, those that may be asked for first."""
     found: set[str] = set()
     for part in parts:
         for line in read_texts(recipe.data, part, in_words=True):

@@ -12,11 +12,15 @@ from torch import nn
 
 from headwise.data.batching import ALL_ROWS, Share
 from headwise.data.shared_batches import SharedBatches
+from headwise.data.splits import Part
 from headwise.data.text.text_batches import PaddedLines, fingerprint
+from headwise.evaluation.item_means import MeanStatistics, exponential
+from headwise.evaluation.several_seeds import Statistics
 from headwise.language import say
 from headwise.models.elmo import BidirectionalLanguageModel, build_bidirectional
 from headwise.randomness import torch_generator
 from headwise.tasks.events import Events
+from headwise.tasks.item_scores import read_item_scores
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.pretraining.contextual_vectors import WordReader, load_word_reader
 from headwise.tasks.pretraining.elmo_objective import (
@@ -27,10 +31,13 @@ from headwise.tasks.pretraining.elmo_objective import (
     validation,
 )
 from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
+from headwise.tasks.pretraining.line_scores import save_elmo_lines
 from headwise.tasks.pretraining.pretraining_task import PretrainingTask
 from headwise.tasks.recurrent_training import train_word_by_word
 from headwise.tasks.task import Learner
+from headwise.tasks.text_yardstick import text_yardstick
 from headwise.tasks.training_cost import Trial, first_batch
+from headwise.tasks.yardstick import Yardstick, perplexity
 from headwise.text.tokenizer import NUM_SPECIAL
 from headwise.training.session import Evaluate
 
@@ -67,6 +74,21 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
     ) -> Evaluate | None:
         assert isinstance(module, BidirectionalLanguageModel)
         return validation(recipe, prepared, module)
+
+    def save_lines(
+        self, recipe: ElmoRecipe, prepared: ElmoData, model: Any, part: Part, directory: Path
+    ) -> None:
+        save_elmo_lines(recipe, prepared, model, part, directory)
+
+    def yardstick(self, recipe: ElmoRecipe) -> Yardstick:
+        """By the perplexity of a word, over both directions."""
+
+        def read(directory: Path, part: Part) -> dict[str, Statistics]:
+            kept = read_item_scores(directory, part, ("loss", "tokens"))
+            return {"perplexity": MeanStatistics.of(kept["loss"], kept["tokens"], exponential)}
+
+        metrics = (perplexity((" of both directions", "（两个方向）")),)
+        return text_yardstick(recipe.data, recipe.text, metrics=metrics, read=read)
 
     def learner(
         self,

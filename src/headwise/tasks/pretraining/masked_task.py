@@ -11,12 +11,17 @@ from typing import Any
 from torch import nn
 
 from headwise.data.batching import ALL_ROWS, Share
+from headwise.data.splits import Part
+from headwise.evaluation.item_means import MeanStatistics, percent
+from headwise.evaluation.several_seeds import Statistics
 from headwise.language import say
 from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
 from headwise.randomness import torch_generator
 from headwise.tasks.events import Events
+from headwise.tasks.item_scores import read_item_scores
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.pretraining.gap_filling import GapFiller
+from headwise.tasks.pretraining.line_scores import save_masked_lines
 from headwise.tasks.pretraining.masked_objective import (
     MaskedData,
     MaskedLoss,
@@ -28,7 +33,9 @@ from headwise.tasks.pretraining.masked_objective import (
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.tasks.pretraining.pretraining_task import PretrainingTask
 from headwise.tasks.task import Learner, rows_of_batch
+from headwise.tasks.text_yardstick import text_yardstick
 from headwise.tasks.training_cost import Trial, first_batch
+from headwise.tasks.yardstick import ACCURACY, Yardstick, mean_loss
 from headwise.training.session import Evaluate
 
 
@@ -65,6 +72,24 @@ class MaskedTask(PretrainingTask[MaskedRecipe, MaskedData]):
     ) -> Evaluate | None:
         assert isinstance(module, MaskedLanguageModel)
         return validation(recipe, prepared, MaskedLoss(module, 0.0))
+
+    def save_lines(
+        self, recipe: MaskedRecipe, prepared: MaskedData, model: Any, part: Part, directory: Path
+    ) -> None:
+        save_masked_lines(recipe, prepared, model, part, directory)
+
+    def yardstick(self, recipe: MaskedRecipe) -> Yardstick:
+        """By the loss of a masked token; which tokens are masked is fixed (line_scores.py)."""
+
+        def read(directory: Path, part: Part) -> dict[str, Statistics]:
+            kept = read_item_scores(directory, part, ("loss", "correct", "tokens"))
+            return {
+                "loss": MeanStatistics.of(kept["loss"], kept["tokens"]),
+                "accuracy": MeanStatistics.of(kept["correct"], kept["tokens"], percent),
+            }
+
+        metrics = (mean_loss((" of a masked token", "（每个被掩码的词元）")), ACCURACY)
+        return text_yardstick(recipe.data, recipe.text, metrics=metrics, read=read)
 
     def learner(
         self,

@@ -1,6 +1,7 @@
 """What the pre-training tasks (masked language models, ELMo) have in common.
 
-Their models are measured by the validation of training, and their bundles hold a tokenizer and an
+Their models are measured by the validation of training and, line by line, for comparisons
+(line_scores.py). Their bundles hold a tokenizer and an
 empty list of classes, which readers of format 1 expect.
 """
 
@@ -10,10 +11,14 @@ from typing import Any, Protocol, TypeVar
 
 from torch import nn
 
+from headwise.data.splits import Part
+from headwise.language import say
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle import save_tokenizer
 from headwise.tasks.events import Events
+from headwise.tasks.result_rows import part_name
 from headwise.tasks.task import TrainedTask
+from headwise.tasks.text_yardstick import scored_part
 from headwise.text.tokenizer import Tokenizer
 from headwise.training.session import Evaluate
 
@@ -38,6 +43,12 @@ class PretrainingTask(TrainedTask[RecipeType, Data]):
     def validation(self, recipe: RecipeType, prepared: Data, module: nn.Module) -> Evaluate | None:
         """What a validation measures; None without validation data."""
 
+    @abstractmethod
+    def save_lines(
+        self, recipe: RecipeType, prepared: Data, model: Any, part: Part, directory: Path
+    ) -> None:
+        """Write what each line of a part adds to the score into the run directory."""
+
     def measure(
         self,
         recipe: RecipeType,
@@ -47,6 +58,12 @@ class PretrainingTask(TrainedTask[RecipeType, Data]):
         watcher: Events,
         directory: Path | None,
     ) -> dict[str, Any]:
+        part = scored_part(recipe.corpora_settings)
+        if directory is not None and part is not None:
+            watcher.note(
+                say(f"measuring on the {part_name(part)} …", f"正在评测{part_name(part)}……")
+            )
+            self.save_lines(recipe, prepared, model, part, directory)
         evaluate = self.validation(recipe, prepared, model)
         if evaluate is None:
             return {}

@@ -14,7 +14,12 @@ from torch import nn
 
 from headwise.data.batching import Share
 from headwise.data.pairs.filtering import FilterReport
-from headwise.data.pairs.preparation import PreparedData, open_prepared, prepare_data
+from headwise.data.pairs.preparation import (
+    PreparedData,
+    describe_inputs,
+    open_prepared,
+    prepare_data,
+)
 from headwise.data.splits import Part
 from headwise.language import say
 from headwise.models.choices import build_model
@@ -45,7 +50,9 @@ from headwise.tasks.translation.translated_part import FOLDER as TRANSLATIONS
 from headwise.tasks.translation.translated_part import translate_part
 from headwise.tasks.translation.translator import Translator
 from headwise.tasks.translation.validation import Validation
+from headwise.tasks.translation.yardstick import translation_yardstick
 from headwise.tasks.vocabulary_progress import watch_vocabulary
+from headwise.tasks.yardstick import Yardstick
 from headwise.training.precision import choose_device, choose_dtype, name_of
 
 
@@ -172,6 +179,15 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
                 translated.save(directory / TRANSLATIONS, part)
                 results[part] = translated.as_dict()
         return results
+
+    def yardstick(self, recipe: TranslationRecipe) -> Yardstick:
+        return translation_yardstick(recipe)
+
+    def shared_data(self, recipe: TranslationRecipe) -> str:
+        return describe_inputs(recipe.data, recipe.text)[:16]
+
+    def check_prepared(self, recipe: TranslationRecipe, prepared: PreparedData) -> None:
+        check_lengths(recipe, prepared)
 
     def save_parts(
         self, recipe: TranslationRecipe, prepared: PreparedData, directory: Path

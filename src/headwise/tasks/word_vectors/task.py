@@ -30,11 +30,22 @@ from headwise.tasks.word_vectors.bundle import (
 )
 from headwise.tasks.word_vectors.learning import WordProgress, learn_word_vectors, read_text
 from headwise.tasks.word_vectors.recipe import WordVectorRecipe
+from headwise.tasks.yardstick import Yardstick
 
 CHECKED_WORDS = 100_000
 """Words of a text that `--check` learns from."""
 MOST_LONE = 0.9
 """A text with a larger share of lines of one word is probably not cut into words."""
+
+UNSCORED = (
+    "Word vectors have no test text, so there is no score to test for significance. Score each run "
+    "on lists of word pairs: headwise vectors score --model DIR/runs/VARIANT/seed-1 "
+    "known:word-vectors-eval/EN-WS-353-ALL.txt",
+    "词向量没有测试文本，因而没有可检验显著性的分数。请用词对列表逐个评测："
+    "headwise vectors score --model DIR/runs/变体/seed-1 "
+    "known:word-vectors-eval/EN-WS-353-ALL.txt",
+)
+"""What a comparison says instead of a score."""
 
 
 class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
@@ -68,6 +79,7 @@ class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
 
         tables = learn_word_vectors(prepared, recipe, watch=watch)
         results: Mapping[str, Any] = {
+            "parameters": tables.inputs.numel(),
             "epochs": recipe.training.epochs,
             "training_seconds": round(last.seconds, 2),
             "words_per_second": round(last.rate),
@@ -111,6 +123,12 @@ class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
         return say(
             f"{len(prepared):,} words of text, {len(prepared.words):,} different",
             f"文本共 {len(prepared):,} 个词，{len(prepared.words):,} 种",
+        )
+
+    def yardstick(self, recipe: WordVectorRecipe) -> Yardstick:
+        """Parameters and time alone: a recipe of word vectors names no test set."""
+        return Yardstick(
+            metrics=(), question={}, read=lambda _: {}, is_scored=False, remark=UNSCORED
         )
 
     def save_parts(self, recipe: WordVectorRecipe, prepared: WordStream, directory: Path) -> None:

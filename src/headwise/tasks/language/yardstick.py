@@ -1,0 +1,37 @@
+"""How language models are compared: by the perplexity of the test text, ends of lines included.
+
+Counted and trained models are compared with each other: both give every token of a line and its end
+a probability. Models of sentences and of one stream predict the same tokens from less or more
+context. Stupid backoff is refused, because its scores are no probabilities.
+"""
+
+from pathlib import Path
+
+from headwise.data.splits import Part
+from headwise.errors import UsageError
+from headwise.evaluation.item_means import MeanStatistics, exponential
+from headwise.evaluation.several_seeds import Statistics
+from headwise.models.ngram import NgramSettings
+from headwise.models.ngram.choices import StupidBackoff
+from headwise.tasks.item_scores import read_item_scores
+from headwise.tasks.language.recipe import LanguageRecipe
+from headwise.tasks.text_yardstick import text_yardstick
+from headwise.tasks.yardstick import Yardstick, perplexity
+
+
+def language_yardstick(recipe: LanguageRecipe) -> Yardstick:
+    """Perplexity, over lines."""
+    model = recipe.model
+    if isinstance(model, NgramSettings) and isinstance(model.smoothing, StupidBackoff):
+        raise UsageError(
+            "the scores of model.smoothing.kind=stupid_backoff do not sum to one, so they give no "
+            "perplexity that could be compared; choose another smoothing",
+            "model.smoothing.kind=stupid_backoff 的分数之和不为一，得不到可比的困惑度；"
+            "请选用其他平滑",
+        )
+
+    def read(directory: Path, part: Part) -> dict[str, Statistics]:
+        kept = read_item_scores(directory, part, ("loss", "tokens"))
+        return {"perplexity": MeanStatistics.of(kept["loss"], kept["tokens"], exponential)}
+
+    return text_yardstick(recipe.data, recipe.text, metrics=(perplexity(),), read=read)

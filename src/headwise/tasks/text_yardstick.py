@@ -1,0 +1,49 @@
+"""How models of plain text are compared: by the loss of the tokens of each line.
+
+    perplexity = exp( Σ loss of a line's tokens / Σ tokens of a line )
+
+The test text is used, or the validation text if there is none. A perplexity depends on what counts
+as a token, so all variants have the same training text, from which the vocabulary is made, and the
+same `text` settings. Used by language models, masked language models and ELMo.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headwise.data.splits import Part
+from headwise.data.text.choices import TextDataSettings
+from headwise.evaluation.several_seeds import Statistics
+from headwise.settings import Settings
+from headwise.tasks.item_scores import item_file
+from headwise.tasks.yardstick import ON_VALIDATION, Metric, Yardstick
+
+
+def scored_part(data: TextDataSettings) -> Part | None:
+    """The test text, or the validation text where there is none."""
+    parts: tuple[Part, ...] = ("test", "valid")
+    return next((part for part in parts if data.texts(part)), None)
+
+
+def text_yardstick(
+    data: TextDataSettings,
+    text: Settings,
+    *,
+    metrics: tuple[Metric, ...],
+    read: Callable[[Path, Part], Mapping[str, Statistics]],
+) -> Yardstick:
+    """A yardstick by metrics of the lines that a run kept for a part."""
+    part = scored_part(data)
+    question: dict[str, Any] = {"data.test": data.test, "data.language": data.language}
+    if part == "valid":
+        question["data.valid"] = data.valid
+    question["data.keep_empty"] = data.keep_empty
+    return Yardstick(
+        metrics=metrics,
+        question=question,
+        read=lambda directory: {} if part is None else read(directory, part),
+        is_scored=part is not None,
+        tokens={"data.train": data.train, "text": text},
+        files=() if part is None else (item_file(part),),
+        remark=ON_VALIDATION if part == "valid" else None,
+    )

@@ -1,0 +1,57 @@
+"""How translators are compared: BLEU and chrF of the test set, from the translations of each run.
+
+The settings of `evaluation` decide what BLEU counts (tokens, case), so all variants share them.
+Tested with real runs in tests/comparing.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from headwise.data.splits import Part
+from headwise.evaluation.metric_statistics import SentenceStatistics
+from headwise.evaluation.translation import build_metrics
+from headwise.tasks.text_input import read_text_lines
+from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.translation.translated_part import FOLDER
+from headwise.tasks.yardstick import Metric, Yardstick
+
+BLEU = Metric("bleu", ("BLEU", "BLEU"), ("BLEU", "BLEU"))
+CHRF = Metric("chrf", ("chrF", "chrF"), ("chrF", "chrF"))
+PARTS: tuple[Part, ...] = ("valid", "test")
+
+
+def translation_yardstick(recipe: TranslationRecipe) -> Yardstick:
+    """BLEU decides; a run keeps its translations and their references."""
+    data, evaluation = recipe.data, recipe.evaluation
+
+    @cache
+    def metrics() -> dict[str, Any]:
+        return build_metrics(
+            data.target, pretokenized=evaluation.pretokenized, lowercase=evaluation.lowercase
+        )
+
+    def read(directory: Path) -> dict[str, SentenceStatistics]:
+        folder = directory / FOLDER
+        hypotheses = list(read_text_lines(folder / f"test.{data.target}"))
+        references = list(read_text_lines(folder / f"test.ref.{data.target}"))
+        return {
+            metric.key: SentenceStatistics.of(metrics()[metric.key], hypotheses, [references])
+            for metric in (BLEU, CHRF)
+        }
+
+    return Yardstick(
+        metrics=(BLEU, CHRF),
+        question={
+            "data.test": data.test,
+            "data.source": data.source,
+            "data.target": data.target,
+            "evaluation.pretokenized": evaluation.pretokenized,
+            "evaluation.lowercase": evaluation.lowercase,
+        },
+        read=read,
+        is_scored=bool(data.corpora("test")),
+        results=tuple(part for part in PARTS if data.corpora(part)),
+        unit="sentences",
+        signature=lambda: str(metrics()["bleu"].get_signature()),
+    )

@@ -1,0 +1,100 @@
+"""How the models of a task are compared: what is scored, on which items, and in which direction.
+
+`headwise compare` asks a task for its yardstick (`Task.yardstick`) and knows nothing else of what
+is learnt. A run keeps what each item of the test set (a sentence, a text, a point) adds to the
+score; the yardstick reads it back, and the paired bootstrap (evaluation/several_seeds.py) makes
+intervals and p-values of it.
+
+Tested by `tests/promises` over the table of tasks.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from headwise.evaluation.several_seeds import SCALE, Statistics
+
+Words = tuple[str, str]
+"""A text in English and Chinese."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score: its names, how it is written, and which direction is better."""
+
+    key: str
+    """In JSON."""
+    title: Words
+    """In the head of a table."""
+    axis: Words
+    """On the axis of a picture."""
+    digits: int = 1
+    """After the point; what rounds to 0 with them counts as no difference."""
+    ends: tuple[float, float] = SCALE
+    """The range of the score; an interval is cut there."""
+    higher_is_better: bool = True
+
+    @property
+    def smallest(self) -> float:
+        """A smaller difference is shown as zero and counts as none, even if it is significant."""
+        return 0.5 * 10.0**-self.digits
+
+
+def perplexity(of: Words = ("", "")) -> Metric:
+    """e to the mean loss of a token."""
+    return Metric(
+        key="perplexity",
+        title=(f"perplexity{of[0]}", f"困惑度{of[1]}"),
+        axis=(f"Perplexity{of[0]}", f"困惑度{of[1]}"),
+        ends=(1.0, float("inf")),
+        higher_is_better=False,
+    )
+
+
+def mean_loss(of: Words = ("", "")) -> Metric:
+    """The mean loss of an item."""
+    return Metric(
+        key="loss",
+        title=(f"loss{of[0]}", f"损失{of[1]}"),
+        axis=(f"Loss{of[0]}", f"损失{of[1]}"),
+        digits=3,
+        ends=(0.0, float("inf")),
+        higher_is_better=False,
+    )
+
+
+ON_VALIDATION = (
+    "There is no test set: the scores are those of data.valid, which may also have chosen the "
+    "weights.",
+    "没有测试集：分数取自 data.valid，而最佳权重也可能由它选出。",
+)
+"""The remark of a yardstick that reads the validation set."""
+
+ACCURACY = Metric("accuracy", ("accuracy, %", "准确率 %"), ("Accuracy in %", "准确率（%）"))
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """How the models of a recipe are measured in a comparison."""
+
+    metrics: tuple[Metric, ...]
+    """The first decides, the others are shown; none: the models have no score."""
+    question: Mapping[str, Any]
+    """Settings that decide what a score means, by key: all variants must have the same."""
+    read: Callable[[Path], Mapping[str, Statistics]]
+    """From a run directory to what each item adds to each metric."""
+    is_scored: bool = True
+    """Whether the recipe names data to be scored on."""
+    tokens: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that decide which tokens are predicted, by key, where a score depends on them."""
+    results: tuple[str, ...] = ()
+    """What the results of a run have after it was measured."""
+    files: tuple[str, ...] = ()
+    """What a run directory has after it was measured."""
+    unit: Literal["sentences", "words"] | None = None
+    """Of the speed of processing the test set; None: it is not measured."""
+    signature: Callable[[], str] = str
+    """The exact definition of the metrics, asked after something was scored."""
+    remark: Words | None = None
+    """A sentence that a reader of the table needs."""
