@@ -14,11 +14,6 @@ from tests.docs.pages import ROOT, read_page
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
 SOURCE = ROOT / "src" / "headwise"
-NOT_YET_CLEAN = {
-    "serving",
-}
-"""Folders of the source, and modules beside them, that still hold such words. Take a name out when
-it is clean; add none."""
 
 ORDINARY = (
     "gap_filling",
@@ -91,10 +86,5 @@ def test_the_source_uses_the_terms_of_the_glossary() -> None:
     paths = [
         path for suffix in ("py", "js", "json", "html") for path in SOURCE.rglob(f"*.{suffix}")
     ]
-    found = [
-        finding
-        for path in sorted(paths)
-        if path.relative_to(SOURCE).parts[0].removesuffix(".py") not in NOT_YET_CLEAN
-        for finding in findings(path)
-    ]
+    found = [finding for path in sorted(paths) for finding in findings(path)]
     assert found == []

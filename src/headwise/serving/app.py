@@ -1,11 +1,11 @@
-"""The ASGI application: models and settings in, a FastAPI application out.
+"""Builds the ASGI application: models and settings in, a FastAPI application out.
 
     app = create_app(load_models(["runs/demo"]), ServerSettings())
 
 A request passes `RequestGuard`, then the routes of `ROUTERS`. On start the workers begin and each
-translator translates once, so that the first client does not wait for it; `/readyz` tells when that
-is done. FastAPI's interactive documentation is off: it would load scripts from other sites. Tested
-through every route.
+translator translates one sentence, so that the first client does not wait for the warm-up;
+`/readyz` answers 200 when that is done. FastAPI's interactive documentation is off, because it
+would load scripts from other sites. Tested through every route.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""What all requests share: models, their workers, places in the queues, keys, metrics.
+"""`Server`: what all requests share. It holds models, their workers, queues, keys and metrics.
 
-A route sees it through `state.py`. Tested through the routes.
+A route accesses it through `state.py`. Tested through the routes.
 """
 
 import asyncio

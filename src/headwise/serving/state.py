@@ -1,11 +1,11 @@
-"""The server as one request sees it: models, a place in the queue, a deadline.
+"""How a route uses the server: it asks for models, waits in a queue, and computes by a deadline.
 
     await state.call("demo", function, argument)     # a plain function on the model's worker
     await state.run("demo", prepare)                 # sentences, batched with other requests'
 
-Both go the same way (`admit`): the request waits for a place in the queue, is prepared (in a thread
-where that takes long), and waits for a share of the worker's time (`work/admission.py`); if this
-takes longer than `queue_seconds`, it is refused with 503. Then the deadline holds (504). When the
+Both go through `admit`. The request waits for a place in the queue, is prepared (in a thread if
+that takes long), and waits for a share of the worker's time (`work/admission.py`). If this takes
+longer than `queue_seconds`, it is refused with 503. Afterwards its deadline applies (504). When the
 client disconnects, waiting work is dropped, and running work stops at its next step once nobody
 waits for any part of it. `call(None, …)` uses the worker that belongs to no model. Tested: limits,
 deadline, disconnects, draining.

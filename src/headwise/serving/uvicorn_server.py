@@ -1,11 +1,12 @@
-"""The server process: accepts connections, runs the application in uvicorn, and drains on a signal.
+"""The server process: accepts connections, runs the application in uvicorn, and stops on a signal.
 
-On SIGTERM or SIGINT the server refuses new work (503, `/readyz` says so), finishes what it has
+On SIGTERM or SIGINT the server refuses new work (503, also from `/readyz`), finishes what it has
 accepted, and exits, at the latest after the deadline of a request and a grace period. A second
-signal exits at once. Connections are accepted only while there is room for them
-(`http/connection_limit.py`); more wait in the backlog of the socket, where they need no open file.
-asyncio alone would accept all of them and then have to reset some. Tested: a real process under
-load and a signal; a client that does not read, a thread that hangs; 64 open files, 200 clients.
+signal exits at once. Connections are accepted only if the limit allows
+(`http/connection_limit.py`); further ones wait in the backlog of the socket, where they need no
+open file. asyncio alone would accept all of them and then have to reset some. Tested: a real
+process under load and a signal; a client that does not read, a thread that hangs; 64 open files,
+200 clients.
 """
 
 import asyncio

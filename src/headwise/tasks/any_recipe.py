@@ -1,4 +1,4 @@
-"""What recipes of all tasks have in common: the word under `task:` that says what the model is for.
+"""The base class of all recipes. It holds the key `task:`, which says what the model is for.
 
 Each task's own recipe (tasks/<task>/recipe.py) is a subclass; `recipe.py` finds the right one.
 Nothing here loads torch.

@@ -1,5 +1,7 @@
-"""What a caller hands in from Python, checked at the door: a wrong type is named there, not deep
-inside.
+"""Type checks for the arguments of Python callers: paths, one text, or a list of texts.
+
+The public functions call them first, so that a wrong type is reported by the name of the argument
+and not by an error deep inside the library.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,12 @@
-"""The bundle: everything a trained model needs, in one directory that proves itself.
+"""Bundles: saving, checking and opening the directory that holds everything a trained model needs.
 
     model/  weights.safetensors   recipe.yaml (resolved)   results.json   README.md   MANIFEST.json
-            and what the task adds: tokenizer/, labels.json …
+            and files of the task: tokenizer/, labels.json …
 
-Tensors are safetensors, the rest is text; nothing is ever unpickled. Opening a bundle checks every
-file against the SHA-256 of its manifest first, then the recipe; the task then checks its own parts
-and that each weight has the expected name and shape. All tasks write and open bundles here.
+Tensors are safetensors, the rest is text; nothing is ever unpickled. Opening a bundle first checks
+every file against the SHA-256 sums in its manifest, then reads the recipe. The task then checks its
+own files, and that each weight has the expected name and shape. All tasks save and open their
+bundles with this file.
 """
 
 import json

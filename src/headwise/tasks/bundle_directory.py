@@ -1,7 +1,7 @@
-"""Where a model is: a bundle directory, or a run directory with a finished bundle inside.
+"""Finds the bundle that a path names: a bundle directory, or a run directory with a bundle inside.
 
-Nothing here loads torch: a wrong directory is answered at once. What is in a bundle is read in
-`bundle.py`.
+Nothing here loads torch, so a wrong path is reported at once. `bundle.py` reads the files of the
+bundle.
 """
 
 import difflib

@@ -1,8 +1,8 @@
-"""What the bundles of a task are called and consist of; nothing here loads torch.
+"""`BundleForm`: what a task calls its bundles, and which files they consist of.
 
-Each recipe type has its own (`AnyRecipe.bundle_form`). Messages about a model of the wrong task
-and the one reader and writer of bundles (bundle.py) take it from there. The command that uses a
-model is in the table of tasks (table.py).
+Each recipe class has one (`AnyRecipe.bundle_form`). `bundle.py` reads and writes bundles by it, and
+messages about a model of the wrong task quote it. The command that uses a model is in `table.py`.
+Nothing here loads torch.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""What long work tells its watcher: notes, counts, training progress. The library itself never
-prints.
+"""The interface by which long work reports progress: notes, counts, values of training.
 
-The command line draws these with rich or as plain lines; a library user gets silence unless they
-hand in a watcher.
+The library itself never prints. The command line implements the interface with rich or plain lines.
+A user of the library sees nothing unless they pass an object of their own.
 """
 
 from typing import Protocol

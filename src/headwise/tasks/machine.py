@@ -1,4 +1,7 @@
-"""On what a number was measured: said beside every table."""
+"""Describes the machine (device, processor, threads, versions) on which a result was measured.
+
+The description is saved beside results and printed under tables of measured numbers.
+"""
 
 import os
 import platform

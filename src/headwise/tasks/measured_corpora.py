@@ -1,13 +1,11 @@
-"""Whether a model is measured on the text it was meant for: `data.train` replaced, `data.valid` or
-`data.test` left as they were.
+"""Warns when the user replaces `data.train` of a recipe but keeps its `data.valid` or `data.test`.
 
-`headwise train pocket data.train=my/train` learns from one's own text and would report, without a
-word, how well it translates the pocket corpus. The difference is seen in the changes to a recipe,
-not in the recipe that results: training on one corpus and testing on another is a good experiment
-when it is meant.
+`headwise train pocket data.train=my/train` learns from the user's text, but would report how well
+the model translates the pocket corpus. The warning depends on the changes to a recipe, not on the
+resulting recipe, because training on one corpus and testing on another may be intended.
 
-Tested: every way to write a corpus; parts given, emptied or of the same collection; all commands
-that train.
+Tested: every way to write a corpus; splits that are replaced, emptied or of the same collection;
+all commands that train.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,10 +1,10 @@
-"""Whether a training fits into memory, asked for every task before its run directory is kept.
+"""Checks that a training fits into memory, before its run directory is kept. All tasks use it.
 
-A bound that costs nothing lets small trainings through: every linear map and recurrent layer keeps
-its input and output, four times over, in fp32. Beyond it, the memory of a step is predicted from
-steps of one and two rows (`training_cost.py`). A training that may not fit is warned of; one that
-cannot fit is refused, unless `--anyway`. Translation has a finer prediction, before any data is
-read (`translation/preflight.py`).
+First an upper bound that is computed at once: every linear map and recurrent layer keeps its input
+and output, four times over, in fp32. A training below the bound is accepted. Otherwise the memory
+of a step is predicted from steps of one and two rows (`training_cost.py`). If the training may not
+fit, the user is warned; if it cannot fit, it is refused, unless `--anyway` is given. Translation
+has a better prediction that needs no data (`translation/preflight.py`).
 """
 
 import contextlib

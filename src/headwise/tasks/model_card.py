@@ -1,6 +1,6 @@
 """The model card of a bundle: a README that says what the model is, what it scores, how to use it.
 
-One form for all tasks; what differs is the title, a sentence about the model, and the lines of code
+All tasks have the same card except for its title, a sentence about the model, and the lines of code
 that use it (`Task.title`, `card_details`, `card_use`).
 """
 

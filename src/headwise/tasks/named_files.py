@@ -1,8 +1,8 @@
-"""Every file that a recipe's `data` names is looked for before anything is made of any of them.
+"""Checks that every file named under `data` in a recipe exists, before any of them is read.
 
-What is missing is told all at once, each with the key it comes from: a recipe's own `data.valid` is
-easily forgotten when only `data.train` was given. The first line of a table that looks like names
-of columns (data/header_detection.py) is told too.
+All missing files are reported in one error, each with its key in the recipe. This helps when
+someone sets `data.train` and forgets `data.valid`. The check also warns if the first line of a
+table looks like column names (data/header_detection.py), since they would be learnt as text.
 
 Tested through `headwise train --check`, for recipes of several tasks.
 """

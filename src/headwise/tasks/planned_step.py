@@ -1,9 +1,9 @@
-"""The step that a plan traces: the real model and its real loss, on tensors without content.
+"""`PlannedStep`: the training step that `headwise plan` traces to predict memory and time.
 
-A task says what its step is (`TrainedTask.planned_step`): how the module is built, what a batch of
-so many rows costs it, and the sizes of a batch. What a recipe cannot know before its data is read
-is assumed: the largest vocabulary, rows without padding, sentences of one length. Everything else
-about a plan is the same for every task (planner.py).
+It is the task's real model and loss on tensors that have shapes but no numbers. A task describes it
+(`TrainedTask.planned_step`): how to build the model, the cost of a batch of n rows, and the sizes
+of a batch. A recipe does not know its data, so the step assumes the largest vocabulary, rows
+without padding, and sentences of equal length. `planner.py` does the rest, for every task.
 """
 
 import contextlib

@@ -1,13 +1,13 @@
 """From a recipe of any task to its plan: memory, speed and scaling of a training, or the cost of
-counting.
+counting n-grams.
 
-    headwise plan base                         on the machine at hand, measured in seconds
+    headwise plan base                         on this machine, measured in seconds
     headwise plan big --device h200 --gpus 64  from published figures
-    headwise plan ptb-ngram                    counted: a part of the text is counted
+    headwise plan ptb-ngram                    measured: a part of the text is counted
 
-The step that the task names (planned_step.py) is built without content and traced once. Of 100
-positions of a row 98 are assumed to hold a token; planned_step.py says what else a recipe cannot
-know. A model that is counted depends on its text, so the text is read and a part of it is counted.
+The task's training step (planned_step.py) is built on tensors without numbers and traced once. The
+plan assumes that 98 of 100 positions of a row hold a token; planned_step.py lists the other
+assumptions. The cost of counting n-grams depends on the text, so a part of the text is counted.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""A recipe: one YAML file that says what is read, what is built, how it learns and how it answers.
+"""Reads and checks a recipe, the YAML file that describes data, model, training and decoding.
 
-Every mechanism of the library is a word (`kind: …`) in a recipe. A recipe never names code, an
-import path or a URL to execute. The resolved recipe, every default written out, is saved with the
-weights; feeding it back repeats the run.
+Every mechanism of the library is chosen by a word (`kind: …`) in a recipe. A recipe never names
+code, an import path or a URL to execute. The resolved recipe, with every default written out, is
+saved with the weights; training with it repeats the run.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
-"""Recipes as files: the ones that come with Headwise, by name, and the user's own, by path.
+"""Finds recipe files: those that come with Headwise by name, the user's own by path.
 
-Nothing here loads torch: a misspelt recipe is answered at once. What a recipe says is checked in
-`recipe.py`.
+Nothing here loads torch, so a misspelt name is reported at once. `recipe.py` checks the content.
 """
 
 import contextlib

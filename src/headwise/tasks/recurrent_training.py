@@ -1,8 +1,7 @@
-"""What training can be where a model goes from word to word: its shapes follow the sentences, and
-its layers run once for each word.
+"""Checks the training settings of recurrent models, which cannot be compiled or recorded.
 
-There is nothing to compile, nothing to record and no block to compute again; `auto` can only mean
-off.
+A recurrent model runs its layers once for each word, and its shapes follow the sentences. So
+`compile`, `cuda_graphs`, `recompute` and sharding must be off, and `auto` means off.
 """
 
 from headwise.errors import SettingsError

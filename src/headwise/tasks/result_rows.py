@@ -1,7 +1,7 @@
-"""The results of a run as rows for people: a name, a value with its unit, and what belongs to it.
+"""The results of a run as rows of a table: a name, a value with its unit, and remarks.
 
-Programs read `results.json` and `--json`, whose keys stay as they are. The table at the end of
-`headwise train` and the model cards both come from here.
+The table at the end of `headwise train` and the model cards use these rows. Programs should read
+`results.json` or `--json`, whose keys do not change.
 """
 
 from collections.abc import Callable, Mapping

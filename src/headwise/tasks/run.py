@@ -1,19 +1,19 @@
-"""How a run goes, for every task: the only driver.
+"""Runs the training of any task, from the recipe to the measured bundle.
 
     read the recipe → check recipe, files, memory → open the run directory → prepare the data
     → build the model → train (training/loop.py), or count → save the bundle → measure → save again
 
     runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/   notes.json (if any)
 
-A run directory is made once, refused when it holds another run, and resumed bit-exactly when asked.
-If preparing the data fails, a directory that was made for it is removed again: bad input leaves
-nothing behind. The bundle is saved before it is measured, so that an error while measuring does not
-lose the training.
+A run directory is created once. It is refused if it holds another run, and resumed bit-exactly on
+request. If preparing the data fails, a new directory is removed again, so bad input leaves nothing
+behind. The bundle is saved before it is measured, so that an error while measuring does not lose
+the training.
 
 Under torchrun every process runs this file. The first process opens the directory, prepares the
 data, measures and saves; the others read the prepared data and train on their share of the rows.
 
-What differs between tasks is behind the protocol in `task.py`; no task is named here.
+Everything that differs between tasks is behind the protocol in `task.py`; no task is named here.
 Tested by `tests/promises` over the table of tasks, and by `tests/survival`.
 """
 

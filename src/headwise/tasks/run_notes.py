@@ -1,13 +1,13 @@
-"""Warnings that belong to a run: said once, kept with it, and told again when it is resumed.
+"""Warnings that are saved with a run and shown again when it is resumed.
 
-A model that is measured on another corpus than it learnt from is warned of when its run begins
-(measured_corpora.py), and the warning stands beside its results. The changes that led to it are not
-given again with `--resume`, so it is kept in the run directory:
+For example, a run that learns from one corpus and is measured on another gets a warning when it
+begins (measured_corpora.py), and the warning is shown beside its results. A command with `--resume`
+does not repeat the changes to the recipe that caused the warning. So the run directory keeps it:
 
     runs/mine/notes.json   {"notes": ["data.train is …"], "corpora": {"train": …}}
 
-Tested: a resumed run tells and prints the note; other corpora drop it; processes other than the
-first are silent.
+Tested: a resumed run shows the note; new corpora remove it; only the first of several processes
+shows it.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""How every run begins and what it has to show in the end, whatever its task.
+"""Opens a run directory and prepares the run's data; `RunSummary` holds its results at the end.
 
-A run directory is opened, its data prepared; if that fails, what was made for it is removed
-again: bad input leaves nothing behind.
+If preparing the data fails, a new directory is removed again, so bad input leaves nothing behind.
+`run.py` uses this for every task.
 """
 
 import contextlib

@@ -1,10 +1,10 @@
-"""Models that run on tensors without content, for planning (planning/step_tracing.py).
+"""Changes a model so that it runs on tensors with shapes but no numbers (planning/step_tracing.py).
 
-Fake tensors have shapes but no numbers, so a module must not ask how many sentences a row holds or
-how long each is. `make_contentless` replaces the few places that do: a row is cut into sentences of
-one length (of the recurrent translator: it is one sentence), without padding. Recurrent layers are
-computed by their equations, because torch's fused loops hide their products. Shapes, and thus
-memory and operations, stay those of the real step.
+Some models read from the batch how many sentences a row holds and how long they are; tensors
+without numbers cannot say. `make_contentless` replaces those places: a row is cut into sentences of
+one length without padding (in the recurrent translator a row is one sentence). Recurrent layers are
+computed by their equations, because torch's fused loops hide their matrix products. Shapes, and
+thus memory and operations, stay those of the real step. `headwise plan` uses this.
 
 Tested against: the memory of real steps, for a recipe of every task.
 """

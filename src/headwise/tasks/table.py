@@ -1,17 +1,17 @@
 """The table of tasks: one entry for each word that a recipe may name under `task:`.
 
-An entry names the command that uses such a model and where the task's recipe type and its `Task`
-are; those are imported when they are first needed, so that a recipe can be read without torch. Two
-words may share a recipe type and a `Task`: classification and tagging do.
+An entry names the command that uses such a model, and the modules of the task's recipe class and
+`Task`. These modules are imported on first use, so that a recipe can be read without torch. Two
+words may share a recipe class and a `Task`: classification and tagging do.
 
-Another package adds a task by an entry point of the group `headwise.tasks` that names such an entry
-(docs/guide, "Words of your own"):
+Another package can add a task by an entry point of the group `headwise.tasks` that names such an
+entry (docs/guide, "Words of your own"):
 
     [project.entry-points."headwise.tasks"]
     regression = "headwise_regression:TASK"
 
-A built-in word wins. Only the package that offers the word of a recipe is imported, and only if the
-user has installed it (settings/added_kinds.py).
+A built-in task has precedence. Only the package that offers the task of the recipe is imported, and
+only if the user has installed it (settings/added_kinds.py).
 
 Tested with examples/plugin, over every promise of a run, and with packages that are broken.
 """

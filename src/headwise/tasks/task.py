@@ -1,18 +1,17 @@
-"""The task protocol: everything a run must know about what is learnt, and nothing about how a run
-goes.
+"""The protocol of a task: everything that `run.py` needs to know about what is learnt.
 
     recipe  →  prepare  →  build  →  learner  →  (the training loop)  →  measure  →  bundle  →  load
 
-A task is a folder under `tasks/` with a `recipe.py` (settings), a `task.py` and whatever the user
-holds afterwards (a `Translator`, a `LanguageModel` …), and one entry in `table.py`. There are two
-kinds: a `TrainedTask` learns by gradient steps; a `CountedTask` (n-grams, word vectors) makes its
-tables in a few passes over the text, without checkpoints. `run.py` drives both: locks, resuming,
-signals, torchrun, disk and memory checks, `--check`, the log, the bundle and its model card exist
-once, there. `planner.py` plans both, `inspecting/description.py` describes both, and
-`comparing/recipes.py` compares what says how (`yardstick`).
+A task is one entry in `table.py` and a folder under `tasks/` with a `recipe.py` (settings), a
+`task.py`, and the object that uses the trained model (a `Translator`, a `LanguageModel` …). There
+are two kinds of tasks. A `TrainedTask` learns by gradient steps. A `CountedTask` (n-grams, word
+vectors) builds its tables in a few passes over the text, without checkpoints. Locks, resuming,
+signals, torchrun, checks of disk and memory, `--check`, the log, the bundle and its model card are
+the same for all tasks and are in `run.py`. `planner.py` plans any task,
+`inspecting/description.py` describes it, and `comparing/recipes.py` compares models of one task by
+its `yardstick`.
 
-A word whose recipes are of both kinds (language models) has a task for each, and `for_recipe`
-chooses between them.
+The word `language_modeling` has recipes of both kinds; `for_recipe` chooses the right one.
 
 Tested by `tests/promises`: every promise of a run, for every task in the table.
 """

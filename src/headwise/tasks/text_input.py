@@ -1,9 +1,11 @@
-"""Lines of text from a file or standard input, for translating and measuring.
+"""Reads lines of text from a file or standard input, for the commands that translate and measure.
 
-Unlike training text, nothing may be left out here: a line that cannot be read is an error with its
-place, and no line is given before it is known that those after it can be read, so that no answers
-are printed before the error. Of a file on standard input that is all of them, of a pipe the next
-`AHEAD`; what is typed is given line by line.
+Training may skip a bad line; here a line that cannot be read is an error with its line number. The
+error should come before any output is printed. So lines are checked ahead, as far as possible:
+
+    a file on standard input     the whole file is read once before its first line is returned
+    a pipe                       blocks of `AHEAD` lines are read before their first is returned
+    a terminal                   each line is returned as it is typed
 """
 
 import sys

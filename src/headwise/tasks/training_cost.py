@@ -1,16 +1,16 @@
-"""What a training will cost on the machine at hand, for `train --check`: parameters, time, memory.
+"""Measures what a training will cost on this machine: parameters, time, memory (`train --check`).
 
-A few rows of the real data are trained on, for the clock alone. Batches of 1, 2, 4 … rows are timed
-until one takes long enough to be measured well, and the line through the last two is extrapolated
-to the whole batch. What the backward pass has to keep is counted while it is kept:
+It trains on a few rows of the real data and discards the result. Batches of 1, 2, 4 … rows are
+timed until one takes long enough to be measured well; the line through the last two is extrapolated
+to the whole batch. The bytes that the backward pass keeps are counted during the forward pass.
 
     seconds = steps · (accumulation · (a + b · rows) + optimiser)
     memory  = 16 bytes a trained weight (itself, its gradient, two moments) + 4 a frozen one
               + (c + d · rows)
 
-On a GPU no time is given: code is compiled there, which takes longer than a check may. The memory
-is that of weights, optimiser and one batch, without the program itself. `headwise plan` takes ten
-times as long and says where the time goes. Tested with a step whose time and size are known.
+On a GPU no time is given, because compiling takes longer than a check should. The memory is that of
+weights, optimiser and one batch, without the program itself. `headwise plan` takes ten times as
+long and says where the time goes. Tested with a step whose time and size are known.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""How far the learning of a vocabulary is, for whoever watches."""
+"""The progress bar for learning a vocabulary: the callback that tasks give to `learn_tokenizer`."""
 
 from collections.abc import Callable
 

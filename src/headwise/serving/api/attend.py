@@ -1,5 +1,5 @@
-"""`POST /v1/attend`: attention computed for small numbers, step by step. `POST /v1/row`: one row of
-a loaded model's attention, step by step.
+"""`POST /v1/attend`: computes attention for small numbers in the request, step by step.
+`POST /v1/row`: one row of a loaded model's attention, step by step.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
-"""From the decoding options of a request to the settings of the search.
+"""Turns the decoding options of a request into the settings of the search.
 
-The recipe's settings are used, changed where the request asks for it. Another kind of search starts
-from the defaults of that kind, as with `headwise translate --set kind=…`. The output length is
-limited whatever the recipe says: min(2 · source + 20, 512) tokens, or fewer if the recipe says so.
-Requests with equal settings share batches, so equal options must give equal settings. Tested: every
-kind, n-best, contradictions.
+The recipe's settings are used, changed where the request asks for it. If the request names another
+kind of search, the defaults of that kind are used, as with `headwise translate --set kind=…`. The
+output length is at most min(2 · source + 20, 512) tokens, or less if the recipe says so. Requests
+with equal settings share batches, so equal options must give equal settings. Tested: every kind,
+n-best, contradictions.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,6 @@
-"""`GET` and `POST /v1/demo`: the page of a server without a model can train the demo model and show
-its progress.
+"""`GET` and `POST /v1/demo`: trains the demo model from the page and reports its progress.
+
+The page offers this if the server has no model.
 """
 
 from fastapi import APIRouter

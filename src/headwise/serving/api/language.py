@@ -1,6 +1,4 @@
-"""`POST /v1/score`, `/v1/predict`: language models. `POST /v1/vectors`: word vectors, neighbours
-and a map.
-"""
+"""`POST /v1/score`, `/v1/predict`: language models. `POST /v1/vectors`: word vectors."""
 
 import math
 

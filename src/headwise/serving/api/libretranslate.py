@@ -1,12 +1,11 @@
-"""`POST /translate`, `POST /detect`, `GET /languages` as LibreTranslate defines them, so that its
-clients work here.
+"""LibreTranslate's API (`POST /translate`, `POST /detect`, `GET /languages`), for its clients.
 
 Bodies are JSON or forms. Simplified Chinese is `zh-Hans` in replies and `zh`, `zh-Hans` or `zh-CN`
-in requests; `zh-Hant` needs a model trained for it. `source: auto` chooses the model whose source
-language the text is in (`language_detection`); the confidence is 0 where nothing was measured. A
-key may be sent as `api_key`, because these clients know no other place. Errors are `{"error":
-"…"}`; `format: html`, files and suggestions are refused. Tested with LibreTranslate's own client
-and examples.
+in requests; `zh-Hant` needs a model trained for it. `source: auto` detects the language of the text
+(`language_detection`) and chooses a model that reads it; the confidence is 0 if nothing was
+measured. A key may be sent as `api_key` in the body, because these clients cannot send it in a
+header. Errors are `{"error": "…"}`; `format: html`, files and suggestions are refused. Tested with
+LibreTranslate's own client and examples.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """`GET /metrics`: the state of the server in the text format of Prometheus.
 
-The text is written by hand: the format is one name, labels and a number a line, and a client
-library would bring a global registry. Tested: the format, line by line.
+The code writes the text itself, because the format is simple (a name, labels and a number on each
+line) and the usual client library needs a global registry. Tested: the format, line by line.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

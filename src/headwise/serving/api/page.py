@@ -1,9 +1,9 @@
-"""`GET /` and `/static/…`: the explorer's page, from the package only.
+"""`GET /` and `/static/…`: the files of the explorer's web page.
 
-Requests are looked up in a list of files that is built once: no URL is ever turned into a path. The
-content security policy lets the page load its own files and call its own server, nothing else; it
-cannot be framed, and inline scripts and styles do not run. Tested: every file, the policy, URLs
-that try to leave the folder.
+URLs are looked up in a list of the package's files that is built once; a URL is never turned into a
+path. The content security policy lets the page load its own files and call its own server, nothing
+else. The page cannot be framed, and inline scripts and styles do not run. Tested: every file, the
+policy, URLs that try to leave the folder.
 """
 
 from functools import cache

@@ -1,4 +1,4 @@
-"""`GET /v1/runs`, `/v1/runs/log`: the runs under the directory of `--runs`, while they grow."""
+"""`GET /v1/runs`, `/v1/runs/log`: the runs under `--runs`, while they train."""
 
 from pathlib import Path
 from typing import Annotated

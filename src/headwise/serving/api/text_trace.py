@@ -1,7 +1,7 @@
-"""`POST /v1/trace` for a language model: one text as a decoder-only Transformer reads it.
+"""`POST /v1/trace` for a language model: the attention and predictions of one text.
 
-The reply has the form of a translation's trace. The text takes the place of the translation; there
-is no source, no search and no tree, and a request for them is refused. `/v1/row` uses some of it.
+The reply has the form of a translation's trace, with the text in place of the translation. There is
+no source, no search and no tree; a request for them is refused. `/v1/row` uses parts of this file.
 Tested against: explorer/data/language_model_trace.py.
 """
 

@@ -1,5 +1,5 @@
-"""`POST /v1/trace`: one sentence with its search, alternatives and attention. `POST /v1/occlude`:
-how much each source word matters.
+"""`POST /v1/trace`: one translated sentence with its search, alternatives and attention.
+`POST /v1/occlude`: how much each source word matters.
 """
 
 from collections.abc import Callable

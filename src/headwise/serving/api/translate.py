@@ -1,6 +1,6 @@
-"""`POST /v1/translate`: one or several texts, translated in batches shared with other requests.
+"""`POST /v1/translate`: translates one or several texts, in batches shared with other requests.
 
-With `stream` the translations are sent while they grow (`translation_stream.py`).
+With `stream` the reply grows token by token (`translation_stream.py`).
 """
 
 from functools import partial

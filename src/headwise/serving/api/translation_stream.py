@@ -1,15 +1,15 @@
-"""A translation while it grows, as server-sent events.
+"""Streams a growing translation as server-sent events.
 
     event: piece         data: {"text": 0, "sentence": 1, "so_far": "Der Hund"}
     event: translation   data: {"text": 0, "translation": {"text": …, "n_best": […], …}}
     event: done          data: {"model": "demo"}
     event: error         data: {"error": {"code", "message", "message_zh"}}, instead of the rest
 
-`so_far` is the best hypothesis at that step. Greedy search and sampling only append to it; in beam
+`so_far` is the best hypothesis at that step. Greedy search and sampling only append to it. In beam
 search another hypothesis may become the best, so the whole text is sent each time. Each sentence is
-computed alone and waits in the queue like any other, so a long stream does not hold up the rest.
-The request is admitted before the first byte is sent (a full server still answers 503) and keeps
-its place in the queue to the end. Tested: = the reply without `stream`.
+computed alone and waits in the queue like any other, so a long stream does not delay the rest. The
+request is admitted before the first byte is sent, so a full server still answers 503. It keeps its
+place in the queue to the end. Tested: the last event equals the reply without `stream`.
 """
 
 import asyncio

@@ -1,9 +1,10 @@
 """API keys: random, and stored only as hashes.
 
-A key is `hw_` and 256 random bits. The key file holds one name and the SHA-256 of one key a line; a
-slow password hash would only let strangers keep the server busy, because the keys are random. A key
-is read from the `Authorization: Bearer` or `X-API-Key` header, never from the URL, and is compared
-in constant time. Tested: creating, checking, wrong files, no key in any log.
+A key is `hw_` and 256 random bits. Each line of the key file holds a name and the SHA-256 of a key.
+Random keys cannot be guessed, so they need no slow password hash, which would only let an attacker
+keep the server busy. A key is read from the `Authorization: Bearer` or `X-API-Key` header, never
+from the URL, and is compared in constant time. Tested: creating, checking, wrong files, no key in
+any log.
 """
 
 import hashlib

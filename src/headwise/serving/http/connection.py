@@ -1,17 +1,19 @@
 """One HTTP/1.1 connection: uvicorn's protocol with the parser httptools, and limits on every wait.
 
-    no complete head in 10 s        closed (idle, or sent a few bytes at a time)
-    too many connections            one that waits for its client is dropped; if all are being
-                                    answered, the new one is told 503 (`connection_limit.py`)
-    head too large, tiny chunks     431 or 400, closed
-    more than 16 pipelined          the 16 are answered in order, the last with `Connection: close`;
-    requests                        the client repeats the rest
-    bad head after good requests    the good ones are answered, then closed (RFC 9112, 9.3.2, 9.6)
-    bad body after good requests    the good ones are answered, then the bad one with 400, closed
-    ambiguous framing               400, closed: Content-Length beside chunks, chunks in HTTP/1.0,
-                                    two Host headers (RFC 9112, 3.2, 6.1)
-    Upgrade                         ignored (`request_parser.py`); CONNECT: 501, closed
-    client closed its sending side  gets its reply, unless it is gone altogether
+    event                           what the server does
+    no complete head in 10 s        closes the connection (it is idle, or sends byte by byte)
+    too many connections            drops one that waits for its client; if all are being answered,
+                                    answers the new one with 503 (`connection_limit.py`)
+    head too large, tiny chunks     answers 431 or 400 and closes
+    more than 16 pipelined          answers the 16 in order, the last with `Connection: close`; the
+    requests                        client must repeat the rest
+    bad head after good requests    answers the good ones and closes (RFC 9112, 9.3.2, 9.6)
+    bad body after good requests    answers the good ones, then the bad one with 400, and closes
+    ambiguous framing               answers 400 and closes: Content-Length beside chunks, chunks in
+                                    HTTP/1.0, two Host headers (RFC 9112, 3.2, 6.1)
+    Upgrade                         ignores it (`request_parser.py`)
+    CONNECT                         answers 501 and closes
+    client closed its sending side  still sends the reply, unless the client is gone altogether
 
 The application gets a function that aborts the connection of a client that does not read
 (`scope["extensions"]["headwise.abort"]`). Tested: real sockets.

@@ -1,11 +1,11 @@
-"""The connections of a server: how many there may be, and which one is dropped when there are more.
+"""Limits the number of open connections, and chooses which one is dropped if there are too many.
 
-    waits for its client    for the head or the rest of the body of a request: dropped when there
-                            are too many, first those that never got a reply
+    waits for its client    the head or the body of a request is not complete. Such connections are
+                            dropped, first those that never got a reply, the longest wait first
     is being answered       never dropped
 
-Each list is in order of waiting, so finding the longest wait takes constant time: an attacker opens
-many connections. Tested: by hand, and through `connection.py` with real sockets.
+Both groups are kept in order of waiting, so finding the longest wait takes constant time even if an
+attacker opens many connections. Tested: by hand, and through `connection.py` with real sockets.
 """
 
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Forms posted by pages of other sites are refused (CSRF): browsers send them without asking.
+"""Protection against cross-site request forgery (CSRF): refuses forms posted by pages of other
+sites.
+
+Browsers send such forms without asking. Headers of the request show where a form comes from:
 
     Sec-Fetch-Site    same-origin and none are accepted; browsers set it, pages cannot
     Origin            must name the host and port of the Host header; `null` does not

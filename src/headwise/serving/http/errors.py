@@ -1,14 +1,14 @@
-"""Every error as a reply: `{"error": {"code", "message", "message_zh"}}`.
+"""Turns every error into a reply: `{"error": {"code", "message", "message_zh"}}`.
 
     400 not JSON · 401 no key · 403 wrong key, form of another site · 404, 405 no such route
     413 body too large · 415 wrong content type · 422 field out of bounds, request not possible
     429 too many requests · 500 bug · 503 queue full, stopping · 504 deadline exceeded
 
-Messages may contain numbers of the request (a layer, a length) and names of fields, but no text
-that was sent: it belongs to the sender. One route is the exception: `/v1/vectors` names the unknown
-word, at most 100 letters. The log holds neither. Errors of the library (`headwise.errors`) keep
-their two messages. LibreTranslate's routes use its form, `{"error": "…"}`. Tested: every status,
-both languages, no input in any reply.
+Messages may contain numbers of the request (a layer, a length) and names of fields, but never its
+text, which is private to the sender. One route is the exception: `/v1/vectors` names the unknown
+word, at most 100 letters. The log holds no text of a request at all. Errors of the library
+(`headwise.errors`) keep their two messages. LibreTranslate's routes use its form,
+`{"error": "…"}`. Tested: every status, both languages, no input in any reply.
 """
 
 import logging

@@ -1,10 +1,10 @@
-"""Request bodies as JSON or as a form (`q=…&source=en`), by their Content-Type.
+"""Reads a request body as JSON or as a form (`q=…&source=en`), depending on its Content-Type.
 
     body = await read_body(request, LibreBody)
 
 JSON is validated strictly; the values of a form are all text. A field that is given several times
-becomes a list. Values are UTF-8, percent-encoded or raw (`curl -d q=我们` sends them raw). Errors
-are reported as for any other body. Tested: both types give the same result; bytes that are not
+becomes a list. Values are UTF-8, percent-encoded or raw (`curl -d q=我们` sends them raw). Both
+types report errors in the same way. Tested: both types give the same result; bytes that are not
 UTF-8, too many fields, wrong values.
 """
 

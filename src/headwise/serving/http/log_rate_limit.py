@@ -1,8 +1,8 @@
 """Rate limit of the log: the same line at most ten times a minute.
 
-So a client cannot fill the disk by causing log lines. Two lines are the same if their logger and
-their format string are equal. The next line that is written says how many were left out. Tested: by
-hand-worked times.
+Otherwise a client could fill the disk by causing log lines. Two lines are the same if their logger
+and their format string are equal. The next line that is written says how many were left out.
+Tested: by hand-worked times.
 """
 
 import logging

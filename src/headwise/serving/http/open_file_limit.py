@@ -1,9 +1,9 @@
-"""How many connections the process can hold: each needs an open file, and the system limits those.
+"""Computes how many connections the process can hold, from the system's limit on open files.
 
-The soft limit is raised as far as the hard limit allows. Files that are open already are
-subtracted, and some are reserved for restarting a worker process, for models, and for connections
-that are accepted only to be told 503 (`connection_limit.py`). Tested: limits of all sizes, and a
-real process with 64 files.
+Each connection needs an open file. The soft limit is raised as far as the hard limit allows. Files
+that are already open are subtracted. Some are reserved for restarting a worker process, for models,
+and for connections that are accepted only to be told 503 (`connection_limit.py`). Tested: limits of
+all sizes, and a real process with 64 files.
 """
 
 import os

@@ -1,10 +1,9 @@
-"""The routes by path: their methods and the content types of their bodies, checked before a body is
-read.
+"""Finds the route of a request and checks its method and content type before the body is read.
 
-An unknown path gets 404, a wrong method 405 with `Allow`. The router of Starlette would answer 405
-from the first route with the path, so for a path with a GET and a POST route `Allow` would name
-only one. And since the content type is checked before the router runs, a PUT without a body would
-be told to send JSON. Tested for every route and every method.
+An unknown path gets 404, a wrong method 405 with `Allow`. Starlette's own router would be wrong in
+two cases. If a path has a GET and a POST route, its 405 would name only one of them in `Allow`. And
+because the content type is checked before the router runs, a PUT without a body would be told to
+send JSON. Tested for every route and every method.
 """
 
 from collections.abc import Iterable, Mapping

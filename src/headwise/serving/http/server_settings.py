@@ -1,7 +1,7 @@
 """Settings of the server: address, limits of queue, time and size, keys. The operator sets them.
 
-The limits of the fields of a request are in `schemas/limits.py`. Tested: each limit at, below and
-far above its value.
+`schemas/limits.py` has the limits of the fields of a request. Tested: each limit at, below and far
+above its value.
 """
 
 import ipaddress

@@ -1,8 +1,7 @@
-"""Bodies and replies for attention, positions and patterns: what can be shown without a model, and
-one row of a model.
+"""Bodies and replies of the routes for attention, positions and patterns.
 
-Limits keep every reply small: at most 65,536 numbers in a table. Tested: limits, and replies equal
-to the library's results.
+Most of these routes need no model; `/v1/row` shows one row of a loaded one. A table holds at most
+65,536 numbers, so every reply is small. Tested: limits, and replies equal to the library's results.
 """
 
 from collections.abc import Iterable

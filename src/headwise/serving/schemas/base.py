@@ -1,4 +1,4 @@
-"""What all bodies share: base classes, types of fields, and the error reply.
+"""Base classes and field types that all request and reply bodies share, and the error reply.
 
 Every number and list is limited; the OpenAPI description is generated from these classes. Unknown
 fields are refused, and text is not converted to numbers. Tested: limits, examples, and the OpenAPI

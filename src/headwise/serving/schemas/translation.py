@@ -1,4 +1,4 @@
-"""Bodies of `POST /v1/translate`: the texts, the decoding options, and the translations.
+"""Request and reply bodies of `POST /v1/translate`: texts, decoding options, translations.
 
 Tested: limits, examples, and the OpenAPI description with schemathesis.
 """

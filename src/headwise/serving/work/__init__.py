@@ -1,1 +1,3 @@
-"""What computes: loaded models, jobs, queues, batches, worker threads and worker processes."""
+"""The computing side of the server: loaded models, jobs, queues, batches, worker threads and
+worker processes.
+"""

@@ -1,20 +1,24 @@
-"""Admission control: how much work is accepted, how long it will take, and whether more fits.
+"""Admission control: estimates how long the accepted work will take, and whether more fits.
+
+A request is divided into parts (`jobs.py`); a part is a sentence or a function call.
 
     cost of a part     in units of its kind: tokens × hypotheses of a search, tokens × words of an
                        occlusion, … (`JobPart.cost`, `JobPart.kind`)
     unit cost          seconds per unit, as measured; old measurements lose half their weight with
                        every 10 s of work and every 256 answers
-    rank               arrival + 10 × the expected seconds; the worker runs the lowest rank first
-    admitted           if the work of lower rank and its own take at most 0.4 of the time left, and
-                       no admitted request of higher rank is delayed beyond that
+    rank               arrival time + 10 × the expected seconds; the worker runs the lowest rank
+                       first
+    admitted           if the request and all work of lower rank take at most 0.4 of the time left,
+                       and no admitted request of higher rank is delayed beyond that
     first of a kind    the second request of a kind is admitted when the first has been measured
-    too long alone     a request that seems to take longer than that by itself is admitted when
-                       there is hardly any other work: whether it can be done is found by doing it
+    too long alone     a request whose own work seems to exceed the 0.4 is admitted when there is
+                       hardly any other work, to find out by doing it
 
 So short work overtakes long work, and long work is not starved: after a while nothing that arrives
-has a lower rank. A queue that counts requests cannot tell a word from a hundred sentences with a
-beam of eight: it accepted what it could not finish, and all of it was late. A refused request is
-told when to come back; an admitted one is finished. Tested: by hand-worked times, and under load.
+has a lower rank. A limit on the number of requests would not do, because a request may be a word or
+a hundred sentences with a beam of eight; with such a limit the server accepted work that it could
+not finish in time. A refused request is told when to come back; an admitted one is finished.
+Tested: by hand-worked times, and under load.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""The files of a bundle, kept open, so that the server's model can be loaded again later.
+"""Keeps the files of a bundle open, so that the server can load the same model again later.
 
-A worker process may have to be restarted hours after the server, and `train --resume` replaces
-`model/`. A file that was renamed or deleted can still be read by a process that has it open. A
-worker process that finds another model in the directory copies the open files to a temporary
-directory and loads the model from there. So only a restart of the server changes the model that is
-served. Tested: a bundle replaced, deleted, replaced while it was being read.
+A worker process may have to be restarted hours after the server, and `train --resume` may have
+replaced `model/` by then. A process that has a file open can still read it after it was renamed or
+deleted. If a new worker process finds another model in the directory, it copies the open files to a
+temporary directory and loads the model from there. So only a restart of the server changes the
+model that is served. Tested: a bundle replaced, deleted, replaced while it was being read.
 """
 
 import hashlib

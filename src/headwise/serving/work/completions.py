@@ -1,7 +1,7 @@
-"""How worker threads tell the event loop that jobs are finished: in groups, a few at a turn.
+"""Tells the event loop which jobs the worker threads have finished, in groups, a few at a turn.
 
 A batch finishes up to 64 jobs at once. Waking the loop for each would cost a system call each, and
-64 replies written in one turn of the loop would stall everybody else. So a thread wakes the loop
+writing 64 replies in one turn of the loop would stall all other clients. So a thread wakes the loop
 only if no wake-up is pending, and the loop completes `PER_TURN` futures a turn. Tested: order,
 turns, calls from many threads.
 """

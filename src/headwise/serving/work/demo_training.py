@@ -1,9 +1,9 @@
-"""Training the demo model from the page: a separate process, watched through its log.
+"""Trains the demo model for the page in a separate process and follows its log.
 
-`headwise explore` without a model offers this where no demo model exists. The process is `headwise
-train pocket`: when it is stopped it saves, and the next start resumes. When it is done, its bundle
-is loaded and served. Tested: the whole course with a fake command, failures, a second start while
-one is running.
+`headwise explore` offers this if it has no model and no demo model exists. The process is `headwise
+train pocket`. If it is stopped, it saves, and the next start resumes. When it is done, the server
+loads its bundle and serves it. Tested: the whole course with a fake command, failures, a second
+start while one is running.
 """
 
 import contextlib

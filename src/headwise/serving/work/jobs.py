@@ -1,8 +1,8 @@
 """A job: what one request asks of one model, divided into parts, with one future for all results.
 
-A part is the smallest unit of a worker: a sentence, or a function call. Parts with equal keys may
-be computed in one batch, whatever requests they belong to. Only the worker delivers results; any
-thread may cancel. Tested through `worker.py`.
+A part is the smallest unit of work: a sentence, or a function call. Parts with equal keys may be
+computed in one batch, even if they belong to different requests. Only the worker delivers results;
+any thread may cancel. Tested through `worker.py`.
 """
 
 import time

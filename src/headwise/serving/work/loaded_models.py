@@ -1,4 +1,4 @@
-"""The models of a server: bundles by name, each with the object of `tasks/` that uses it.
+"""Loads the models of a server: bundles by name, each as a `Translator`, `LanguageModel` and so on.
 
 `runs/demo` and `runs/demo/model` are named demo; `pocket=runs/demo` is named pocket. Tested: every
 kind, names, duplicate names.

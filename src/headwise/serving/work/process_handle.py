@@ -1,13 +1,15 @@
-"""The server's end of a worker process: messages to it, messages from it, and a heartbeat.
+"""The server's end of a worker process: sends and receives messages, and detects a process that
+hangs.
 
-    1 s without a message                        a `ping` is sent; the process answers between
+    1 s without a message                        sends a `ping`, which the process answers between
                                                  two steps of a search
-    5 s without a message or processor time      it hangs: killed, and its owner is told
-    60 s without a message, but processor time   no step takes that long: the same
+    5 s without a message or processor time      it hangs: kills it and tells its owner
+    60 s without a message, but processor time   the same, because no step takes that long
 
-Seconds are counted in heartbeats of the server, so a server that stood still blames nobody. While
-the pipe is full, messages stay with the owner (`is_writable`), so a process that reads nothing
-costs no memory here. Tested: a process that is stopped, busy, full, dying.
+Seconds are counted in heartbeats of the server, so that a pause of the server itself is not taken
+for a pause of the process. While the pipe is full, messages stay with the owner (`is_writable`), so
+a process that reads nothing costs no memory here. Tested: a process that is stopped, busy, full,
+dying.
 """
 
 import asyncio

@@ -1,15 +1,15 @@
-"""A worker whose searches run in a separate process, so that HTTP and model share no interpreter.
+"""A worker that searches in a separate process, so that HTTP and model share no interpreter lock.
 
-With a small model, the model's thread and the event loop waited for each other's hold of the
-interpreter at every step. Here sentences go through a pipe to `worker_process.py`, and translations
-come back. Everything else (traces, streams) is computed by the thread of `worker.py` with the
-server's own copy of the weights. Queue, deadline and cancelling work as before: a cancelled job is
-reported to the process, which drops its sentences at the next step.
+With a small model in the server's process, the model's thread and the event loop wait for each
+other's lock at every step. Here sentences go through a pipe to `worker_process.py`, and
+translations come back. Everything else (traces, streams) is computed by the thread of `worker.py`
+with the server's own copy of the weights. Queue, deadline and cancelling are those of `worker.py`:
+a cancelled job is reported to the process, which drops its sentences at the next step.
 
 A process that dies, or hangs and is killed (`process_handle.py`), is restarted and gets its jobs
-once more. 503 is the answer for a job that has seen two processes die, for all jobs if a process
-dies before it has loaded its model, and for a job that has spent half its time waiting for a
-process to start. Tested: a real process, killed, stopped, cancelled, closed.
+once more. A job is answered with 503 if two processes died while they had it, or if it has spent
+half its time waiting for a process to start. All jobs are answered with 503 if a process dies
+before it has loaded its model. Tested: a real process, killed, stopped, cancelled, closed.
 """
 
 import asyncio

@@ -1,13 +1,13 @@
-"""The search over sentences of several requests, as a batch or with continuous batching.
+"""Translates sentences of several requests together, as a batch or with continuous batching.
 
     batch         all sentences start together; a finished one is reported at once, and finished
                   rows are removed when they are a quarter of the batch (`decoding/choices.py`)
-    continuous    an arriving sentence takes the row of a finished one
-                  (`decoding/engines/continuous.py`): greedy search on a CPU
+    continuous    greedy search on a CPU: an arriving sentence takes the row of a finished one
+                  (`decoding/engines/continuous.py`)
 
-Between two steps the search checks whether anyone still waits. Samples are drawn by the number of
-the sentence in its request, so neighbours in the batch change nothing. Tested: = the translator
-itself, alone and in a batch.
+Between two steps the search checks whether anyone still waits. The random numbers of sampling
+depend on the number of the sentence in its request, so other sentences of the batch do not change a
+result. Tested: = the translator itself, alone and in a batch.
 """
 
 from collections.abc import Callable, Sequence

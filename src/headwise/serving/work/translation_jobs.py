@@ -1,6 +1,6 @@
-"""Texts become parts of a job, and the results become texts again.
+"""Turns texts into the parts of a job, and the results of the parts into texts again.
 
-    prepare_texts   split into sentences and tokenise (in a thread: it would block the event loop)
+    prepare_texts   splits into sentences and tokenises (in a thread: it would block the event loop)
     Search          translates all parts with equal settings (`search.py`)
     assemble        puts the sentences back in place; paragraphs and blank lines stay
 

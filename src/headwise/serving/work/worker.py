@@ -6,12 +6,14 @@
               (`admission.py` sets the ranks: short work first, with aging)
 
 While a batch is computed, the next one gathers in the queue, so an idle server answers at once and
-a busy one in full batches. With continuous batching (`search.py`) arriving parts join the batch
-that runs, unless a full batch waits. Otherwise the thread lingers: clients send their next request
-right after a reply, so if fewer parts wait than a batch ago, the thread waits while more keep
-arriving. Without lingering, 64 clients were served in batches of 32, which doubled the number of
-steps. A batch that fails is computed again part by part, so that one request cannot spoil another.
-An exception that kills the thread costs the running batch and nothing else. Tested: joining, order,
+a busy one in full batches. With continuous batching (`search.py`) arriving parts join the running
+batch, unless a full batch waits. Otherwise the thread lingers after a batch: clients send their
+next request right after a reply, so if fewer parts wait than before the last batch, the thread
+waits while more keep arriving. Without lingering, 64 clients were served in batches of 32, which
+doubled the number of steps.
+
+A batch that fails is computed again part by part, so that one request cannot spoil another. An
+exception that kills the thread costs the running batch and nothing else. Tested: joining, order,
 limits, cancelling, deadlines, failures, a killed thread.
 """
 

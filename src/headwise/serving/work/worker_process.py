@@ -1,11 +1,11 @@
-"""The worker process: a model, a pipe with sentences coming in, a pipe with translations going out.
+"""The program of a worker process: reads sentences from one pipe, writes translations to another.
 
     headwise.serving.work.worker_process BUNDLE PRECISION THREADS SHA256-OF-MANIFEST OPEN-FILES
 
-`child_processes.py` starts it. It is the worker of `worker.py` without a thread: instead of waiting
-for a condition it reads its pipe between two steps, so no thread here waits for another's hold of
-the interpreter. It ends when the pipe closes, and on Linux with the server even while it hangs, so
-a server that dies leaves no process behind. Tested through `process_worker.py`.
+`child_processes.py` starts it. It computes batches like `worker.py` but has no second thread: it
+reads its pipe between two steps, so no thread waits for another's interpreter lock. It ends when
+the pipe closes. On Linux it also ends with the server if it hangs, so a server that dies leaves no
+process behind. Tested through `process_worker.py`.
 """
 
 import contextlib

@@ -1,8 +1,9 @@
-"""The bundle of a labeller, or of a pre-trained encoder without labels: the form of `bundle.py` and
-`labels.json`.
+"""The bundle of a classifier or tagger, or of a pre-trained encoder, whose list of labels is empty.
 
     model/  weights.safetensors   recipe.yaml   tokenizer/   labels.json   results.json
             README.md   MANIFEST.json
+
+It is the bundle of `tasks/bundle.py` with `labels.json`, the list of labels.
 """
 
 from collections.abc import Mapping

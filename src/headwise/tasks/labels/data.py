@@ -1,8 +1,8 @@
-"""Labelled text as numbers: the tokenizer, the list of classes, and every part of the data encoded.
+"""Prepares labelled text for training: learns the tokenizer, lists the labels, encodes each split.
 
-A text is <s> and its tokens, cut to the row; a sentence to be tagged is its words, and where it is
-longer than a row it goes on as a sentence of its own, so that no word stays without a tag.
-Everything is in memory: a million words are 50 MB.
+A text to be classified is <s> and its tokens; tokens beyond the row length are cut off. A sentence
+to be tagged is its words. If it is longer than a row, the rest becomes another sentence, so every
+word gets a tag. Everything is kept in memory: a million words take 50 MB.
 """
 
 import hashlib

@@ -1,10 +1,10 @@
-"""Using a trained classifier or tagger: texts in, labels with probabilities out; and how often they
-are right.
+"""`Labeller`: a trained classifier or tagger. Texts in, labels with probabilities out.
 
     labeller = headwise.Labeller.load("runs/sst2")
     labeller(["a film worth seeing"])[0].label
 
-Tested against: the same answers in every order and company; accuracy counted by hand.
+It also measures accuracy on labelled text. Tested: the labels of a text do not depend on the other
+texts or their order; accuracy against a count by hand.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,10 +1,11 @@
-"""Label a part of a recipe's data (valid, test): the scores, the time, and the labels themselves.
+"""Labels one split of a recipe's data (valid or test) and saves scores, time and the labels.
 
-    runs/mine/labels/test.jsonl        one line a text or sentence:
+    runs/mine/labels/test.jsonl        one line for each text or sentence:
                                        {"found": ["VERB", "DET"], "given": ["VERB", "PRON"]}
 
-The labels are kept because a paired comparison of two models needs them for every text. Tested:
-what is read again is what was written; another file is refused.
+`found` are the model's labels, `given` the right ones. A paired comparison of two models needs
+them for every text, so they are kept. Tested: a file is read back as it was written; a file of
+another form is refused.
 """
 
 import json

@@ -1,6 +1,4 @@
-"""The recipe of models that name labels: one for a text (classification, N → 1) or one for each
-word (tagging, N → N).
-"""
+"""The recipe of classifiers (one label a text, N → 1) and taggers (one label a word, N → N)."""
 
 from typing import ClassVar, Literal, Self
 

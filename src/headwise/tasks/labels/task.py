@@ -1,8 +1,8 @@
-"""Text classification and tagging as a task (N → 1 and N → N).
+"""The `Task` of text classification (N → 1) and sequence tagging (N → N).
 
     runs/mine/  recipe.yaml   log.jsonl   checkpoints/   labels/   model/
 
-`tasks/run.py` drives it; the loss is in `objective.py`, the encoded data in `data.py`.
+`tasks/run.py` calls it. The loss is in `objective.py`, the encoded data in `data.py`.
 """
 
 import json

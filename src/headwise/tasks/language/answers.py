@@ -1,7 +1,7 @@
-"""What a language model answers, as plain data: scores of sentences and texts, and continuations.
+"""The results of a language model as plain data: scores of sentences and texts, and continuations.
 
-What is infinite (a sentence that a model without smoothing calls impossible) becomes None, because
-JSON has no infinity.
+A model without smoothing gives some sentences probability 0, so their score is infinite. JSON has
+no infinity; such scores become None.
 """
 
 import math

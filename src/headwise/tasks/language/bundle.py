@@ -4,9 +4,9 @@ checksums.
     model/  weights.safetensors   recipe.yaml (resolved)   tokenizer/   results.json
             README.md (model card)   MANIFEST.json
 
-It has the form of a translator's bundle (`bundle.py`); the task in the recipe distinguishes them.
-Only the `match` in `_restore` knows the weights of each kind of model. Tables of n-grams are
-checked before they are used, because an id outside the table would read other memory.
+It has the form of every bundle (`tasks/bundle.py`). `_restore` builds the model that the recipe
+names and gives it the weights. Tables of n-grams are checked before they are used, because an id
+outside the table would read other memory.
 """
 
 import math

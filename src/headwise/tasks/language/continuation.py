@@ -1,12 +1,12 @@
-"""Writing on: a language model continues a beginning, token by token, with what it has read kept
-(models/text_stepper.py).
+"""Text generation with a language model: continues the beginning of a text, token by token.
 
-A model of sentences stops at the end of one; a model of a stream goes on with the next line. A
-Transformer looks back as far as it was trained to: when its window is full, the last half of it is
-read again and writing goes on (neural_tokens.py says where).
+A model trained on separate sentences stops at the end of one. A model trained on a stream of text
+goes on with the next line. The model keeps what it has computed for earlier tokens
+(models/text_stepper.py). A Transformer reads at most as many tokens as in training; when this
+window is full, the last half of it is read again and generation goes on (neural_token_model.py).
 
-Tested against: greedy writing = the best next word asked for again and again, over ends of lines
-and full windows.
+Tested against: greedy generation equals asking for the best next token again and again, across
+line ends and full windows.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""Right sentences against misspelt ones: how often does a language model prefer the right one?
+"""How often a language model prefers a correct sentence to the same sentence with a spelling error.
 
-SIGHAN 2015 pairs a learner's sentence with its correction; characters are mostly confused with
-others of the same sound. A model that only knows how often words follow each other already prefers
-most corrections.
+The pairs are those of SIGHAN 2015: a learner's Chinese sentence and its correction. Most errors
+replace a character by another of the same sound. Even an n-gram model prefers most corrections.
 """
 
 from collections import Counter

@@ -1,15 +1,17 @@
-"""A trained network as a `TokenModel`: neural n-gram, recurrent model and Transformer asked the two
-questions in token ids.
+"""A trained network (neural n-gram, recurrent model, Transformer) as a `TokenModel`.
 
-A sentence is read from <s> (a model that read a stream: from </s>, which is what stood before every
-line there). A Transformer was trained on so many tokens at once and no more; a longer text is read
-in windows that begin at multiples of half a window, and a token is predicted in the first window
-that reaches it: from at least half a window, and from the same tokens whether it is scored, asked
-for or written. A recurrent model carries its state through any length. <pad> and <s> are never
+A `TokenModel` answers two questions in token ids: how probable is this text, and which token comes
+next? A sentence is read from <s>; a model trained on a stream reads it from </s>, the token that
+preceded every line in training.
+
+A Transformer reads at most as many tokens as in training. A longer text is read in windows that
+begin at multiples of half a window. A token is predicted in the first window that contains it, so
+it has at least half a window of context, and the same context whether a text is scored or
+generated. A recurrent model carries its state through any length. <pad> and <s> are never
 predicted.
 
-Tested against: probabilities sum to 1; one by one = together; windows with a carried state = the
-whole; score = the product of what is predicted, however long the text is and whatever follows.
+Tested: probabilities sum to 1; texts in a batch = one by one; windows with a carried state = the
+whole text; the score of a text is the product of its predictions, for texts of any length.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Counting n-grams from tokenized text, with the time and memory it takes.
+"""Counts the n-grams of a tokenized text and reports the time and memory it took.
 
-One sort for every order gives the counts; smoothing turns them into probabilities
-(models/ngram). Tested against KenLM's numbers and by sums to one.
+For every order n, one sort gives the counts; smoothing turns them into probabilities
+(models/ngram). Tested against KenLM's numbers, and by probabilities that sum to one.
 """
 
 import time

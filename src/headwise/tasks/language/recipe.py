@@ -1,6 +1,4 @@
-"""The recipe of a language model: text of one language, how it is cut, what is built, how it
-learns.
-"""
+"""The recipe of a language model: its text, tokenizer, model, training and evaluation."""
 
 from typing import Annotated, ClassVar, Literal, Self
 

@@ -1,10 +1,10 @@
-"""Language modelling as a task: n-grams are counted; neural networks are trained by gradient steps.
+"""The `Task`s of language modelling: n-gram models are counted, neural models trained in steps.
 
     runs/mine/  recipe.yaml   log.jsonl   checkpoints/   model/
 
-`tasks/run.py` drives it. The loss and the batches are in `objective.py`, counting in
-`ngram_counting.py`. Perplexity is measured on `data.valid` and `data.test`, the end of each
-sentence included.
+`tasks/run.py` calls them. The loss and the batches are in `objective.py`, counting in
+`ngram_counting.py`. Perplexity is measured on `data.valid` and `data.test` and includes the end of
+each sentence.
 """
 
 import math

@@ -1,5 +1,6 @@
-"""The text of a language model's recipe: its tokenizer learnt, its lines as numbers, and its
-perplexity by a finished model. What each line of a part adds to it is kept in the run directory.
+"""Prepares the text of a language model: learns its tokenizer, encodes its lines. Also measures the
+perplexity of a finished model on a split of that text, and saves the share of each line in the run
+directory.
 """
 
 from collections.abc import Callable, Iterator, Sequence

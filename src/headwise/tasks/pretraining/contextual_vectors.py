@@ -1,13 +1,14 @@
-"""The vector of a word in its sentence, layer by layer, from any model that has such vectors.
+"""The vector of a word in its sentence, for each layer of a model (word2vec, ELMo, BERT).
 
-    model    layers                                                            number
+    model    layers                                                            number of layers
     static   word2vec: the same vector in every sentence                       1
-    elmo     the letters alone (layer 0), then the two language models         layers + 1
+    elmo     the character encoder (layer 0), then the LSTM layers             layers + 1
     encoder  the embedding (layer 0), then each block (BERT); for a word of    blocks + 1
              several pieces, their mean
 
-A sentence longer than the model's rows is cut around the word. Tested: the static vector of a word
-is its vector; layer 0 does not depend on the sentence, the layers above do; a batch = one by one.
+If a sentence is longer than the model's rows, the part around the word is used. Tested: the vector
+of a static model is the word's vector; layer 0 does not depend on the sentence, higher layers do;
+a batch = one by one.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,12 +1,12 @@
-"""ELMo's pre-training: one language model reads each line forwards, one backwards.
+"""The loss of ELMo's pre-training: one language model reads each line forwards, another backwards.
 
     loss = - Σ log P(next word | words so far) - Σ log P(word before | words that follow)
            over <s> … </s>
 
-Every distinct word of the text has a number, the most frequent ones the lowest: below the size of
-the vocabulary it is a class of the softmax, above it is the unknown word there; its characters are
-read in any case (Peters et al. 2018). Tested by resuming bit for bit, by learning to count in both
-directions, and by starting a tagger and a classifier from it.
+Words are numbered by falling frequency. As outputs, only words whose number is below the
+vocabulary size are predicted; all others count as the unknown word. As inputs, all words are read
+by their characters (Peters et al. 2018). Tested: resuming is bit-exact; it learns to count in both
+directions; a tagger and a classifier can start from it.
 """
 
 import math

@@ -1,6 +1,4 @@
-"""The recipe of ELMo's pre-training: text without labels, and the two language models that read it
-from either end.
-"""
+"""The recipe of ELMo's pre-training: unlabelled text, a forward and a backward language model."""
 
 from typing import ClassVar, Literal, Self
 

@@ -1,8 +1,8 @@
-"""ELMo's pre-training as a task; its encoder is what classifiers and taggers start from.
+"""The `Task` of ELMo's pre-training. Classifiers and taggers can start from the trained encoder.
 
     runs/mine/  recipe.yaml   log.jsonl   checkpoints/   model/
 
-`tasks/run.py` drives it; loss, data and validation are in `elmo_objective.py`.
+`tasks/run.py` calls it. Loss, data and validation are in `elmo_objective.py`.
 """
 
 from pathlib import Path

@@ -1,11 +1,9 @@
-"""Starting from an encoder that has learnt already (`model.start_from`): its tokenizer is taken
-over, its weights are put in.
+"""Starts a classifier or tagger from a pre-trained encoder (`model.start_from`).
 
-Vectors mean what the vocabulary says they mean: with another vocabulary the pre-trained weights
-would be noise. So the text section of both recipes must be the same, and so must everything that
-shapes the encoder; what differs is named. Word vectors are the smallest such encoder:
-vector_start.py. Tested: equal weights after starting; another vocabulary, another width, another
-kind of model refused.
+The encoder's tokenizer and weights are copied. They are useless with another vocabulary or another
+shape, so both recipes must have the same text section and the same encoder settings; an error names
+each difference. To start from word vectors, see vector_start.py. Tested: weights are equal after
+starting; another vocabulary, another width and another kind of model are refused.
 """
 
 from dataclasses import dataclass

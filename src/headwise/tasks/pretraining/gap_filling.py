@@ -1,11 +1,11 @@
-"""Filling in a gap from both sides: what a masked model (BERT) has learnt, asked as a question.
+"""Filling in a gap: the words that a masked language model (BERT) predicts for a gap in a sentence.
 
-    'a ____ film'   →   P(word | a _ film), the sign of the mask standing in the gap
+    'a ____ film'   →   P(word | a [mask] film)
 
-One token is filled in: a word, or a piece or character where the model reads those. Language
-models, which only know what stands before, are asked by the same command (`load_predictor` tells
-which is which). Tested: the probabilities of all words sum to one; both sides are read; a trained
-model fills in what was hidden.
+The gap is one token: a word, a piece or a character, depending on the tokenizer. The same command
+accepts autoregressive language models, which see only the text before the gap; `load_predictor`
+chooses by the kind of bundle. Tested: the probabilities of all words sum to one; the text on both
+sides of the gap matters; a trained model finds the masked word.
 """
 
 from pathlib import Path

@@ -1,11 +1,10 @@
-"""Masked language modelling (BERT): some tokens are masked, and the encoder guesses them from both
-sides.
+"""The loss of masked language modelling (BERT): the encoder predicts masked tokens from both sides.
 
     loss = smoothed cross-entropy of the masked tokens, summed
 
-With `second_task: next_sentence` rows hold pairs of lines, and the loss is the mean over masked
-tokens plus the mean over pairs; what is validated as `loss` is that of the tokens alone, so that it
-can be compared with a run without pairs (Devlin et al. 2019).
+With `second_task: next_sentence` a row holds pairs of lines, and the loss is the mean over masked
+tokens plus the mean over pairs (Devlin et al. 2019). A validation reports the loss of the masked
+tokens alone as `loss`, so that runs with and without pairs can be compared.
 """
 
 import hashlib

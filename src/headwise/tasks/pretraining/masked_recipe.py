@@ -1,6 +1,4 @@
-"""The recipe of pre-training: text without labels, what is hidden of it, the encoder that learns to
-fill it in.
-"""
+"""The recipe of masked language modelling (BERT): unlabelled text, masking, and the encoder."""
 
 from typing import ClassVar, Literal, Self
 

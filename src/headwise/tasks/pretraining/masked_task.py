@@ -1,8 +1,8 @@
-"""Masked language modelling as a task; the encoder is what classifiers and taggers start from.
+"""The `Task` of masked language modelling. Classifiers and taggers can start from its encoder.
 
     runs/mine/  recipe.yaml   log.jsonl   checkpoints/   model/
 
-`tasks/run.py` drives it; loss, batches and validation are in `masked_objective.py`.
+`tasks/run.py` calls it. Loss, batches and validation are in `masked_objective.py`.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""What the pre-training tasks (masked language models, ELMo) have in common.
+"""`PretrainingTask`: the base class of the pre-training tasks (masked language models, ELMo).
 
-Their models are measured by the validation of training and, line by line, for comparisons
-(line_scores.py). Their bundles hold a tokenizer and an
-empty list of classes, which readers of format 1 expect.
+The finished model is measured as in every validation during training, and line by line for
+comparisons (line_scores.py). The bundle holds a tokenizer and an empty `labels.json`, because a
+pre-trained encoder is saved like a classifier (tasks/labels/bundle.py).
 """
 
 from abc import abstractmethod

@@ -1,20 +1,18 @@
-"""Polysemy, measured: are the occurrences of a word told apart by sense in its vectors? Static
-vectors cannot, contextual ones should.
+"""Measures polysemy: do the vectors of a word tell its senses apart?
 
-For each model and layer a linear probe (evaluation/linear_probe.py) learns the senses from the
-training occurrences of a word, and is asked about the test occurrences. Beside it stands what needs
-no vector: always the most frequent sense.
+For each model and layer, a linear probe (evaluation/linear_probe.py) learns the senses from the
+training occurrences of a word and predicts those of the test occurrences. Static vectors cannot
+tell senses apart; contextual vectors should. The baseline is the most frequent sense of the word.
 
-A **hard pair** is two senses of one word, each with at least MIN_TRAIN training and MIN_TEST test
-occurrences; the word is written the same in both, so that its spelling says nothing, and accuracy
-is balanced over the two, so that their frequencies say nothing. Whoever knows only the word has
-50.0.
+A **hard pair** is two senses of a word with the same spelling, each with at least MIN_TRAIN
+training and MIN_TEST test occurrences. Accuracy is the mean of the accuracies of both senses, so
+their frequencies do not matter: a model that knows only the word scores exactly 50.0.
 
-Nobody can name a sense that was never shown: test occurrences whose sense the training part lacks
-(or whose word has only one there) are left out, and the report says how many.
+Test occurrences are left out if the training data lacks their sense or has only one sense of the
+word. The report says how many.
 
-Tested against: static vectors are at 50 exactly; senses that a neighbouring word gives away are
-found by a model that sees it.
+Tested against: static vectors score 50 exactly; a contextual model finds senses that a neighbouring
+word determines.
 """
 
 from collections import Counter

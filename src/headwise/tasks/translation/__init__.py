@@ -1,1 +1,1 @@
-"""Translation: its recipe, its training, and the translator that a user holds."""
+"""Translation: its recipe, its training, and `Translator`, which uses the trained model."""

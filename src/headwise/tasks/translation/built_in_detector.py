@@ -1,8 +1,8 @@
-"""The language detector that needs no download: samples of English and German from the pocket
-corpus and its common words.
+"""A language detector that needs no download. It knows English and German, learnt from the pocket
+corpus and its list of common words.
 
-Chinese, Japanese and Korean are told by their script. Tested with sentences that are not in the
-corpus.
+Chinese, Japanese and Korean are recognised by their script. Tested with sentences that are not in
+the corpus.
 """
 
 from functools import cache

@@ -1,11 +1,10 @@
-"""A translator from a run that is not finished: its recipe, its tokenizers and the weights of a
-checkpoint.
+"""Loads a translator from an unfinished run: recipe, tokenizers and the weights of a checkpoint.
 
-    last   the newest checkpoint that is whole (its moving average, if the recipe keeps one)
+    last   the newest complete checkpoint (its moving average, if the recipe keeps one)
     best   the weights of the best validation so far
 
-Nothing in the run is changed; it may be training at the same time. Tested against: the weights in
-the files themselves.
+The run directory is only read, and the run may be training meanwhile. Tested against: the weights
+in the checkpoint files.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How good is a translator, and is it better than another? The work behind `headwise evaluate`."""
+"""The work behind `headwise evaluate`: scores translations and compares two systems."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
-"""What `headwise evaluate` is asked to measure, and whether the question is complete; nothing here
-loads torch.
+"""`Measurement`: what `headwise evaluate` is asked to measure, with a check of its options.
+
+Nothing here loads torch.
 """
 
 from dataclasses import dataclass

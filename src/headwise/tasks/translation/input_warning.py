@@ -1,14 +1,20 @@
-"""Warnings about texts unlike the training text, whose translations may be wrong.
+"""Warns about texts unlike the training text, whose translations may be wrong.
 
-    target_language   the text is in the language that the model writes
-    unknown_words     most of its words are not in the training text (`text/known_words.py`), or
-                      most of its characters become bytes or the unknown token
-    other_language    only for models without word counts: the built-in detector gives the source
-                      language a probability below `DOUBT`. It knows English, German and the scripts
-                      of Chinese, Japanese and Korean; other source languages get no warning
+    warning           condition
+    target_language   the text is in the target language of the model
+    unknown_words     most of its words or characters did not occur in the training text
+    other_language    the text is not in the source language
 
-Shared by `headwise translate` and `evaluate`, the server's replies and the page. The text is
-translated all the same. Tested with other languages, made-up words, and the model's own language.
+How the conditions are tested:
+
+    a model with word counts       its words are compared with the counts (`text/known_words.py`)
+    a model without word counts    the built-in detector gives the source language a probability
+                                   below `DOUBT`. It knows English, German and the scripts of
+                                   Chinese, Japanese and Korean; other sources get no warning
+    any model                      most characters become bytes or the unknown token
+
+`headwise translate`, `headwise evaluate`, the server and the page use these warnings; the text is
+translated in any case. Tested with other languages, made-up words, and the model's own language.
 """
 
 import re

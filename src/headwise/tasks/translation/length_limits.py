@@ -1,6 +1,7 @@
-"""How long a source may be, and a translation: the limits of a model's positions and our own.
+"""The longest source and the longest translation that a model allows.
 
-Tested through the translator, the server and the export, which all ask here.
+They follow from the model's position encodings and from limits of our own. The translator, the
+server and the export use this file; it is tested through them.
 """
 
 from headwise.decoding.choices import DecodingSettings

@@ -1,18 +1,17 @@
-"""Translation line by line: what is done with lines that are too long for the model.
+"""Translates a file line by line, with a rule for lines that are too long for the model.
 
     split     translate its sentences one by one and join them again; a sentence that is too long
-              itself is halved at clauses or between words, until its parts are no longer than the
+              itself is halved at clauses or between words, until each half is no longer than the
               model's training rows (data.row_tokens)
     empty     leave its translation empty
-    refuse    stop, and name file and line
+    refuse    stop with an error that names file and line
 
-The translation of line n is always on line n. A warning names each line that was not translated as
-a whole, and each that is unlike the training text (input_warning.py): the first `MAX_TOLD` by file
-and line, the others by their number. A line of more bytes than are held in memory
-(`data/text_lines.py`) has no text to split; it is left empty or refused.
+The translation of line n is always on line n. Warnings name the lines that were not translated as a
+whole, and the lines unlike the training text (input_warning.py). The first `MAX_TOLD` are named by
+file and line, the others only counted. A line with more bytes than are held in memory
+(`data/text_lines.py`) cannot be split; it is left empty or refused.
 
-Tested against: the same sentences on lines of their own; lines that fit are those of the
-translator.
+Tested against: the same sentences on lines of their own; lines that fit equal the translator's.
 """
 
 import logging

@@ -1,10 +1,9 @@
-"""Translation: where packed pairs, a model of any kind and the loss meet.
+"""The loss of translation, computed by a model of any kind on a batch of packed sentence pairs.
 
     loss(batch) = smoothed cross-entropy of the target given the source, summed over target tokens
 
-This is what the training loop trains: it hands over batches and gets sums back. The seventh file of
-the reader's path; from here one sees the whole way from rows of tokens to a number to be made
-smaller.
+The training loop passes batches in and gets sums back. This is the seventh file of the reading path
+in the guide: it shows the whole way from rows of tokens to the number that training makes smaller.
 
 Tested against: training on the pocket corpus, and packed rows = sentences one by one.
 """

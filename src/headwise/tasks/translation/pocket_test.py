@@ -1,8 +1,8 @@
-"""Measuring a translator on the pocket corpus, where everything has a right answer.
+"""Measures a translator on the pocket corpus, whose grammar knows every right answer.
 
-Besides BLEU and chrF it counts what only a grammar can judge: sentences that are right in every
-word, pronouns that agree with the word they stand for, and attention that links the words which
-really translate each other (alignment error rate).
+Besides BLEU and chrF it counts sentences that are right in every word, pronouns that agree with the
+noun they refer to, and how well attention links words with their translations (alignment error
+rate).
 """
 
 from collections.abc import Callable, Sequence

@@ -1,13 +1,14 @@
-"""Checks before a translator is trained, so that a run does not fail after an hour: does it fit
-into memory, can the batch be shared, is there a test set, can the search of the recipe be done?
+"""Checks before a translator is trained, so that its run does not fail after an hour.
 
-A run that does not fit is told what to halve.
+They cover memory, the split of a batch over processes, small corpora, the test set, lengths and the
+decoding settings. The predicted memory is that of `headwise plan`. If the run may not fit, within
+the margin of error of the prediction, the user is warned. If it cannot fit, it is refused (exit
+status 2) unless `--anyway` is given. The message proposes
 
     halve training.batch_tokens, double training.accumulation: equal updates, half the activations
 
-The prediction is that of `headwise plan`. Within its margin of error a run is warned, far beyond it
-is refused (exit status 2; `--anyway` starts it nevertheless). Small runs are let through by a bound
-that costs nothing. Tested by a limit on the address space.
+Small runs are accepted by an upper bound that is computed at once. Tested with a limit on the
+address space.
 """
 
 import logging

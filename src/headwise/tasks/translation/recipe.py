@@ -1,4 +1,4 @@
-"""The recipe of a translator: what is read, what is built, how it learns and how it answers."""
+"""The recipe of a translator: its data, tokenizers, model, training, decoding and evaluation."""
 
 from typing import ClassVar, Literal, Self
 

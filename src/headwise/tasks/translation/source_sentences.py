@@ -1,11 +1,11 @@
-"""A sentence before and after generation: its source tokens, and candidates for its translation.
+"""`SourceSentence` and `Candidate`: a sentence before decoding, and a translation of it afterwards.
 
-A text that is too long for the model is translated in several sentences. Only the first of them
-begins with the prefix of the settings. Joined, candidate i of the text is made of candidate i of
-each sentence: log-probabilities are added, scores (which are per token or per length already) are
-averaged. Shared by `headwise translate` (line_translation.py) and the server.
+A text that is too long for the model is translated in several sentences. Candidate i of the text
+joins candidate i of each sentence: log-probabilities are added, scores (already per token or per
+length) are averaged. A prefix from the settings applies to the first sentence only. `headwise
+translate` (line_translation.py) and the server share this.
 
-Tested against: a text joined by hand; the server, which joins the same.
+Tested against: a text joined by hand; the replies of the server.
 """
 
 from collections.abc import Sequence

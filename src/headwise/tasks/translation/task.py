@@ -1,9 +1,9 @@
-"""Translation as a task: how pairs are prepared, the model is built, trained and measured.
+"""The `Task` of translation: prepares sentence pairs, builds the model, measures the translator.
 
     runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/   translations/
 
-`tasks/run.py` drives it. The loss and the batches are in `objective.py`, what a validation measures
-in `validation.py`, the finished translator in `translator.py`.
+`tasks/run.py` calls it. The loss and the batches are in `objective.py`, the validation during
+training in `validation.py`, the finished translator in `translator.py`.
 """
 
 from functools import partial

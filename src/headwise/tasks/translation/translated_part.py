@@ -1,11 +1,10 @@
-"""Translating a part of a recipe's data (valid, test): the scores, how long it took, and the
-translations themselves.
+"""Translates one split of a recipe's data (valid or test) and saves scores, time and translations.
 
-    runs/mine/translations/test.de        what the model wrote
-    runs/mine/translations/test.ref.de    what it was measured against
+    runs/mine/translations/test.de        the translations of the model
+    runs/mine/translations/test.ref.de    the references
 
-The translations are kept because two systems are compared by pairs, sentence by sentence
-(evaluation/significance.py): a score alone can only be set beside another, not tested against it.
+The translations are kept because a significance test of two systems compares them sentence by
+sentence (evaluation/significance.py); their scores alone do not suffice.
 """
 
 import time

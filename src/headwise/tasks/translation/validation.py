@@ -5,13 +5,13 @@ translations.
     bleu, chrf          the first `evaluation.validation_sentences` pairs, translated by greedy
                         search with the weights of this step
 
-The loss measures the probability of the right token; only a translation shows what follows a wrong
-one. A few hundred sentences and greedy search take little time; the scores follow the final score
-without being equal to it. Nothing random is drawn and no weight is changed, so that a training ends
-with the same bits with and without validation.
+The loss measures the probability of the right token after a right beginning; a translation also
+shows what follows a wrong token. A few hundred sentences and greedy search take little time, and
+their scores rise and fall with the final score. Validation draws no random numbers and changes no
+weights, so training gives the same bits with and without it.
 
-Tested: the same weights and optimiser with and without, before and after resuming; the scores are
-those of the finished bundle.
+Tested: weights and optimiser are the same with and without validation, also after resuming; the
+scores are those of the finished bundle.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Word vectors in and out: word2vec's formats, and scores on lists of pairs and analogies."""
+"""Reads and writes word vectors in word2vec's formats; scores them on word pairs and analogies."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,12 +1,13 @@
-"""Word vectors from running text: the recipe, the training, the bundle.
+"""Trains word vectors on running text.
 
     task: word_vectors
     data: {train: corpus/english.txt}      # one sentence or paragraph a line; .gz, .xz, known:…
     model: {kind: skip_gram, dim: 100}
 
-The bundle is in runs/words/model (bundle.py). Each piece of text is subsampled, cut into windows
-and learnt from as a pure function of (seed, epoch, piece). With one thread a run repeats to the
-last bit; with several, the order of updates depends on the machine.
+The text is cut into pieces of some thousand words. Each piece is subsampled, cut into windows and
+learnt from with random numbers that depend on (seed, epoch, piece) alone. With one thread a run
+repeats to the last bit; with several, the order of updates depends on the machine. The bundle is in
+runs/words/model (bundle.py).
 """
 
 import time

@@ -1,6 +1,4 @@
-"""The recipe of word vectors: what is read, which of the two models, how the softmax is avoided,
-how it learns.
-"""
+"""The recipe of word vectors: skip-gram or CBOW, negative samples or hierarchical softmax."""
 
 from typing import ClassVar, Literal
 

@@ -1,9 +1,9 @@
-"""Word vectors as a task: one table of vectors, learnt in a few passes over the text.
+"""The `Task` of word vectors: one table of vectors, learnt in a few passes over the text.
 
     runs/words/  recipe.yaml   log.jsonl   model/
 
-There are no gradient steps of the training loop and no checkpoints: several threads learn into one
-table (training/hogwild.py), which takes minutes. A run that is stopped begins anew.
+It uses neither the training loop nor checkpoints. Several threads update one table
+(training/hogwild.py), which takes minutes. A run that is stopped begins anew.
 """
 
 import time
