@@ -1,1 +1,1 @@
-"""Decoding: from a model of next-token probabilities to sentences. Start with `choices.py`."""
+"""Decoding: from a model's next-token probabilities to sentences. Start with `choices.py`."""

@@ -1,10 +1,10 @@
-"""Generation for a file: batches of similar length, results in the order of the file.
+"""Generates for a whole file: batches of similar length, results in the order of the file.
 
 A window of N sources is read, sorted by length, cut into batches of similar length, decoded, and
 returned in the order of the file before the next window is read. So there is little padding, and
-memory does not grow with the file. The longest come first: the batch that needs most memory is met
-at once. Per batch: sentences ≤ `batching.sentences` and sentences · (longest source) ≤
-`batching.tokens` (one sentence at least).
+memory does not grow with the file. The longest batch, which needs most memory, comes first, so that
+a lack of memory shows at once. A batch holds at most `batching.sentences` sentences, and sentences
+· (longest source) is at most `batching.tokens`; it holds at least one sentence.
 Tested: order, empty lines, sizes of batches, that reading never runs ahead of a window, and outputs
 = one by one.
 """

@@ -1,13 +1,13 @@
-"""The ways to generate, told apart by `kind`: greedy search, beam search, sampling.
+"""The kinds of search a recipe may name under `decoding: {kind: …}`: greedy, beam, sampling.
 
     decoding: {kind: greedy}
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
 
-A new way to generate is one file with its settings and its `Generator`, one name in the union and
-one case in the match. A case may also ask what the model offers: a model that writes all tokens at
-once has no steppers, and its generator serves all kinds of settings. Phrases in the settings are
-text; `rules/phrases.py` makes them ready for a tokenizer.
+A new kind is one file with its settings and its `Generator`, one name in the union and one case in
+the match. A case may also depend on the model: a model that writes all tokens at once has no
+stepper, and its generator serves all kinds of settings. Phrases in the settings are text;
+`rules/phrases.py` prepares them for a tokenizer.
 Tested: every kind through `decode`, empty sources, phrases for all sentences and for each; and a
 fake kind that writes all words at once through everything that generates.
 """

@@ -1,7 +1,8 @@
-"""The settings that every way to generate shares: lengths, phrases, unknown tokens, batches.
+"""`GenerationSettings`: settings of every search, such as lengths, phrases, unknown tokens,
+batches.
 
-A way to generate (greedy search, beam search, sampling …) subclasses `GenerationSettings`, adds a
-`kind` and its own fields, and overrides the properties below where its answer differs.
+Each kind of search (greedy, beam, sampling …) subclasses it, adds a `kind` and its own fields, and
+overrides the properties whose answer differs.
 Tested: limits, contradictions between phrases, and every subclass through `choices.py`.
 """
 

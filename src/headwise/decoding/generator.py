@@ -1,9 +1,10 @@
-"""A way to generate: token sequences in, hypotheses out. Code outside this folder knows only this.
+"""`Generator`: token sequences in, hypotheses out. Code outside this folder knows only this class.
 
     results = generator.generate(sources, settings, rules)
 
-Search over a stepper is one way (`stepper_search.py`). A decoder that writes all tokens at once, or
-refines them in rounds, is another: it subclasses `Generator`, and gets one line in `choices.py`.
+Search over a stepper is one generator (`stepper_search.py`). A decoder that writes all tokens at
+once, or refines them in rounds, is another: it subclasses `Generator` and gets a case in
+`choices.py`.
 Tested: a fake that writes all words at once passes through translator, server, evaluation and page.
 """
 

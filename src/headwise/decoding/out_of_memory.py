@@ -1,4 +1,4 @@
-"""Errors for memory that ran out while decoding: they name the settings to lower.
+"""Errors for memory that ran out while decoding. They name the settings to lower.
 
 Caches and histories grow with sentences × hypotheses × length.
 Tested: every form in which memory runs out.

@@ -1,4 +1,5 @@
-"""The result of generation: hypotheses with their probabilities, and a trace of the steps if asked.
+"""The result of generation: hypotheses with their probabilities, and a trace of the steps on
+request.
 
 A hypothesis with tokens y_1 … y_n and the end-of-sentence token y_{n+1} has
 

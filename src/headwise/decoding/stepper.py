@@ -1,16 +1,16 @@
-"""What a search needs of a model: start, step, reorder. Transformers and RNNs are steppers.
+"""`Stepper`: a model as a search sees it: start, step, reorder. Transformers and RNNs have one.
 
 A stepper holds one row per hypothesis, sentence by sentence: rows [0, width) belong to the first
 sentence, the next `width` rows to the second, and so on. A search feeds one token per row, receives
 log p(next token | row) for the whole vocabulary, and may rearrange the rows. It knows nothing else
-of the model, so searches are tested with fakes that must spell a word.
+of the model, so searches can be tested with a fake model that spells a given word.
 
     state = stepper.start(sources, width=5, max_length=40)
     log_probabilities, state = stepper.step(state, tokens)   # first: the beginning of the sentence
     state = stepper.reorder(state, index)                    # new row i continues old row index[i]
 
-A stepper that can do more declares it by attributes of these names (`Capabilities`), and
-`stepper_search.py` picks the engine by them.
+A stepper that can do more declares it by the attributes of `Capabilities`; `stepper_search.py`
+chooses the engine by them.
 """
 
 from collections.abc import Sequence

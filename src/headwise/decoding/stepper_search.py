@@ -1,10 +1,10 @@
-"""Search over a stepper: one implementation, and the engine that suits model, machine and search.
+"""Chooses the engine that runs a search over a stepper.
 
     recorded      the stepper has static buffers, and no rule looks at the history of a row
-    continuous    sentences enter while others are generated (asked for by the server)
+    continuous    sentences enter while others are generated (requested by the server)
     plain         everything else
 
-The choice is made by what the stepper declares (`stepper.Capabilities`) and by what the search
+The choice depends on what the stepper declares (`stepper.Capabilities`) and on what the search
 needs. Results do not depend on it.
 Tested: every engine against the plain one, with fakes and with models.
 """

@@ -1,8 +1,8 @@
-"""The search tree of a beam search: what was considered at each step, and what was kept.
+"""Records the search tree of a beam search: what was considered at each step, and what was kept.
 
-For each step and sentence, every candidate (the 2k best continuations) is recorded with its totals
-and its fate: kept in a slot of the beam, finished, or pruned. Recording reads the numbers of every
-step back from the device, so it is done only on request.
+For each step and sentence, every candidate (the 2k best continuations) is recorded with its total
+log-probability and whether it was kept in a slot of the beam, finished, or pruned. Recording reads
+the numbers of every step back from the device, so it is done only on request.
 Tested by rebuilding the best hypothesis from the trace.
 """
 

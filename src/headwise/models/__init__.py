@@ -1,9 +1,8 @@
 """Models from n-grams to the Transformer: `from headwise.models import EncoderDecoder`.
 
-Word vectors are two tables and a step that changes them (`WordTables`, `learn_skip_gram`,
-`learn_cbow`). The loop over a text that makes a `VectorSpace` of them is `headwise.train` with a
-recipe of task word_vectors. A name is imported when it is first used, so that counting words does
-not wait for torch.
+Word vectors are two tables (`WordTables`) and one update of them (`learn_skip_gram`, `learn_cbow`).
+To train word vectors on a text, use `headwise.train` with a recipe of task word_vectors. A name is
+imported when it is first used, so that counting words does not wait for torch.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The models a recipe may name under `model: {kind: …}`, and the one place that builds them."""
+"""The models a recipe may name under `model: {kind: …}`, and the functions that build them."""
 
 import contextlib
 from collections.abc import Sequence

@@ -1,18 +1,18 @@
-"""Continuous batching: a decoder whose rows each have their own beginning.
+"""A decoder for continuous batching: new sentences enter a running batch at any step.
 
-All rows write their keys and values at the same column of the cache, the clock. A row that began at
-clock b is at position clock − b. It attends to what was written from b on, and to nothing that
-another sentence wrote in the same row before:
+All rows write their keys and values at the same column of the cache; its index is called the clock.
+A row whose sentence began at clock b is at position clock − b. It attends to the columns from b on,
+so it never sees what an earlier sentence wrote in the same row:
 
-    clock          0  1  2  3  4  5
-    a long one     a  b  c  d  e  f       began at 0, position 5
-    two in turn    p  q  r  x  y  z       p q r is done; x began at 3 in its row, position 2
+    clock                    0  1  2  3  4  5
+    row with one sentence    a  b  c  d  e  f       began at 0, now at position 5
+    row with two sentences   p  q  r  x  y  z       p q r is done; x y z began at 3, now at 2
 
-A step writes one slice, as it does in a batch, and replacing a finished sentence costs nothing but
-encoding the new source. New sources are encoded side by side in packed rows, because they are few
-and of all lengths, and padding would cost as much as words. Columns written before all present rows
-began are dropped. It runs on a CPU, and where the decoder keeps all keys and values; a GPU has
-static buffers.
+A step writes one slice, as in an ordinary batch, and replacing a finished sentence costs only the
+encoding of the new source. New sources are encoded in packed rows, because they are few and differ
+in length, and padding would cost as much as words. Columns written before all present rows began
+are dropped. This decoder runs on a CPU, for models that keep all keys and values; on a GPU, static
+buffers are used instead (static_buffers.py).
 
 Tested against: each sentence decoded alone.
 """

@@ -3,13 +3,13 @@
     hidden = blocks(embedding(tokens))        each token attends to itself and the tokens before it
     P(next token) = softmax(norm(hidden) · output_weightᵀ)
 
-Radford et al. 2018. The blocks are the encoder's (there is no source to attend to), under a causal
-mask. Rows may hold several texts, numbered by segment; segment 0 is padding. `forward` stops at the
-hidden states, as EncoderDecoder does. `step` reads one more token with caches and gives the same
-numbers.
+Radford et al. 2018. The blocks are those of the encoder (there is no source to attend to), with a
+causal mask. Rows may hold several texts, numbered by segment; segment 0 is padding. `forward`
+returns the hidden states, as that of EncoderDecoder does. `step` reads one more token with caches
+and gives the same numbers.
 
-Tested against: the future and other texts are hidden; step by step = whole sequence; a GPT-2 with
-copied weights.
+Tested: later tokens and other texts have no effect; step by step = whole sequence; a GPT-2 with
+copied weights gives the same numbers.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
-"""What a model costs before it is run: parameters, memory, and arithmetic per token, part by part.
+"""The cost of a model before it is run: parameters, memory, and operations per token, part by part.
 
-A matrix of n weights costs 2n operations (multiply and add) for every token, and attention costs
-what its kernel says (attention/costs.py): full attention, 2·m·dim + 2·m·dim for one query against m
-keys. The backward pass computes each product twice more (once for the inputs, once for the
-weights), so a training step costs three forward passes (Kaplan et al. 2020, section 2.1).
+A matrix of n weights costs 2n operations (multiply and add) for every token. Attention costs what
+its kernel declares (attention/costs.py): for full attention, one query against m keys costs
+2·m·dim + 2·m·dim. The backward pass computes each product twice more (once for the inputs, once for
+the weights), so a training step costs three forward passes (Kaplan et al. 2020, section 2.1).
 
     parameters        tied matrices are counted once
     training memory   weights + gradients + Adam's two moments, 4 bytes each; no activations

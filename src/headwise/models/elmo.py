@@ -1,4 +1,5 @@
-"""ELMo: a word's vector is made of the states of two language models, one for each direction.
+"""ELMo: the vector of a word is made of the hidden states of two language models, forward and
+backward.
 
     x_t  = characters(word_t)                                        blocks/character_encoder.py
     →h_j = P LSTM(→h_{j-1}) (+ →h_{j-1} from the second layer on)     left to right        h_0 = x
@@ -7,10 +8,10 @@
     P(word_{t-1} | words from t on) = softmax(W ←h_L(t) + b)
     vector_t = γ Σ_j softmax(s)_j [→h_j(t) ; ←h_j(t)]                 blocks/layer_mixture.py
 
-Both directions share the character encoder below and the softmax above, and nothing between. So
-"bank" after "river" gets another vector than "bank" after "money", though its x is the same.
-Neither half may see the other's words, or the language models would only copy. Peters et al. 2018:
-two layers of 4,096 with projections to 512.
+t is the position of a word, j the layer, L the last layer. Both directions share the character
+encoder and the softmax, and nothing between; otherwise a direction could see the words that it has
+to predict. "bank" after "river" gets another vector than "bank" after "money", although its x is
+the same. Peters et al. 2018: two layers of 4,096 with projections to 512.
 
 Tested against: the LSTM's equations written out in double precision; the forward half does not
 change when later words do, nor the backward half when earlier ones do; packed rows = sentences one

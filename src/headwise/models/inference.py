@@ -1,15 +1,15 @@
-"""Forms for inference: a trained model whose linear layers are replaced by faster ones.
+"""Faster forms of a trained model for inference: its linear layers are replaced.
 
     form      products                                              results
-    plain     the modules as they were trained                      the reference
+    plain     the layers as they were trained                       the reference
     packed    fp32, weights laid out for the processor              equal up to the rounding of sums
     fp16      weights in fp16; products and sums fp32               within 1e-4 of each product
     bf16      weights and operands in bf16, sums fp32; rest fp32    within 3e-3
     int8      8-bit integers, exact sums; the rest fp32             within 1e-2
 
-`exchange` builds a second tree of modules around the same embeddings and norms; the original model
-is not changed and can go on training. `InferenceForm` says which form was chosen and why a faster
-one was not. docs/experiments has what each form costs in BLEU and gains in speed.
+`exchange` builds a second tree of `nn.Module`s around the same embeddings and norms; the original
+model is not changed and can go on training. `InferenceForm` says which form was chosen and why a
+faster one was not. docs/experiments has what each form costs in BLEU and gains in speed.
 
 Tested against: the plain model, for each form, layer by layer and through searches.
 """

@@ -1,11 +1,11 @@
-"""Labels from vectors: one linear layer on a sentence encoder, per word or per text.
+"""Classifier and tagger: one linear layer on a sentence encoder, per text or per word.
 
     one label per word    logits_t = W x_t + b
     one label per text    logits   = W pool(x) + b     pool: the mean over the text's tokens, or its
                                                        first token, <s> (BERT's [CLS])
 
-In a packed row the pooled vector is repeated at every token of its text. Both cases then give
-logits of one shape, and a target at the first token asks for the text's label.
+In a packed row the pooled vector is repeated at every token of its text. So both cases have logits
+of the same shape, and the label of a text is the target at its first token.
 Tested against: the mean of a text read alone; packed rows = texts one by one.
 """
 

@@ -1,9 +1,10 @@
-"""The longest rows a model can read, and which setting says so: checked before anything is built.
+"""The longest row that a model can read, and the setting that limits it.
 
-Each attention kernel, score and position encoding declares its own limit (`longest_row`); most have
-none. A packed row counts whole, because how long its segments are is known on the device only.
+Recipes are checked with it before a model is built. Each attention kernel, score and position
+encoding declares its own limit (`longest_row`); most have none. In a packed row the whole row
+counts, because only the device knows how long its segments are.
 
-Tested against: rows one token longer, which the kernels refuse themselves.
+Tested against: rows one token longer, which the kernels refuse.
 """
 
 from collections.abc import Iterable

@@ -1,12 +1,12 @@
-"""A bidirectional recurrent encoder: each word's vector has read the sentence from both ends.
+"""A bidirectional recurrent encoder: two recurrent networks read the sentence, from left and right.
 
     h_t = [f→(h→_t-1, x_t) ; f←(h←_t+1, x_t)]     dim/2 numbers each; every layer reads both halves
                                                   of the one below
 
-A word can depend on any other, however far, but what is far has passed through every word between.
-The tagger of Huang, Xu & Yu 2015 and Plank et al. 2016 without a CRF. Layers are those of the
-recurrent translator's encoder. Sentences of a packed row are unpacked to one per row and read side
-by side (unpacking.py), so none begins with the state of another.
+A word's vector can depend on any other word of the sentence, but information from far away has
+passed through every word between. This is the tagger of Huang, Xu & Yu 2015 and Plank et al. 2016
+without a CRF. Its layers are those of the recurrent translator's encoder. Sentences of a packed row
+are unpacked to one per row (unpacking.py), so none begins with the state of another.
 
 Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with the same weights; packed rows = sentences
 one by one.

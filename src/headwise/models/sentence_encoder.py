@@ -1,16 +1,18 @@
-"""Sentence encoders: a vector for each word, alone, in a window, or in its whole sentence.
+"""Sentence encoders: a vector for each word, from the word alone, a window, or the whole sentence.
 
     x = √dim · E[word] (+ letters, pairs)               the look-up of all kinds (token_features.py)
     word       x                                        every "saw" gets the same vector
     window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))  a window of 2n + 1 words (window_encoder.py)
-    recurrent  a state carried from both ends           any distance, step by step
-                                                        (sentence_reader.py)
-    encoder    blocks of self-attention                 any kernel, any positions, any norm
+    recurrent  hidden states of two RNNs                the whole sentence, step by step
+                                                        (recurrent_encoder.py)
+    encoder    blocks of self-attention                 the whole sentence; any kernel, positions
+                                                        and norm
 
-For two sentences read as one (`<s> A <s> B`), `halves` tells each token which of them it is in
-(BERT's segment embeddings). No encoder reads beyond the end of a sentence, though rows hold several
-(`segment`). The encoder is that of BERT (Devlin et al. 2019) and of the translator; labeller.py and
-masked_language_model.py have the layers on top of it.
+`encoder` is the encoder of BERT (Devlin et al. 2019) and of the translator; labeller.py and
+masked_language_model.py have the layers on top of it. For two sentences read as one
+(`<s> A <s> B`), `halves` tells each token which of them it is in (BERT's segment embeddings). Rows
+hold several sentences (`segment`); no encoder reads beyond the end of a sentence.
+
 Tested against: one word = the same everywhere; a window sees its neighbours and no further; packed
 rows = sentences one by one.
 """

@@ -1,12 +1,16 @@
-"""Static buffers: caches, tables and recorded steps that are made once and serve many batches.
+"""Static buffers for decoding on a GPU: caches and tables of fixed shape, used for many batches.
 
-Sizes are rounded up (sentences to 1, 2, 3, 4, 6, 8, 12, …; lengths to powers of two), so a file of
-thousands of sentences needs a handful of buffers, and each records its step once. When half of the
-sentences are done, the others continue in smaller buffers: shorter tables over the same caches, so
-nothing but integers is moved.
+A decoding step on tensors of fixed shape and address can be recorded once as a CUDA graph and then
+replayed (static_step.py, decoding/engines/recorded.py). Sizes are rounded up (sentences to 1, 2, 3,
+4, 6, 8, 12, …; lengths to powers of two), so a file of thousands of sentences needs a handful of
+buffers, each with one recorded step. When half of the sentences are done, the others continue in
+smaller buffers: shorter tables over the same caches, so only integers are moved.
 
-Bytes: layers · dim · 2 · (rows · time + sentences · source) · size of a number, plus 4 · rows ·
-time for the table of slots.
+    bytes = layers · dim · 2 · (rows · time + sentences · source) · size of a number
+            + 4 · rows · time
+
+The last term is the table that says which row of the cache holds each position of a hypothesis
+(attention/cache_slot_attention.py).
 
 Tested against: models/transformer_stepper.py, row by row, through reorders, smaller buffers and a
 second batch in the same buffers.

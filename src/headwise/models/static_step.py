@@ -1,11 +1,12 @@
-"""One decoding step whose shapes never change, over caches that never move.
+"""One decoding step of a Transformer on tensors of fixed shape, for recording as a CUDA graph.
 
-The computation is that of `DecoderBlock.step`, arranged for a device on which launching an
-operation costs more than the operation itself. Queries, keys and values of a layer come from one
-product. Norms and residuals are joined to products of few rows
-(blocks/inference/fused_residual.py). Keys and values are written once; a table of slots says which
-row they belong to (attention/cache_slot_attention.py). Every number that changes from step to step
-is in a tensor, so that a step can be recorded and replayed (gpu/graph_replay.py).
+It computes the same as `DecoderBlock.step`, but for a GPU, on which launching an operation costs
+more than a small operation itself. So there are fewer operations: one product makes the queries,
+keys and values of a layer, and norms and residual sums are fused into products with few rows
+(blocks/inference/fused_residual.py). Keys and values are written once and never moved. A beam
+search reorders its hypotheses by a table that says which row of the cache holds each position
+(attention/cache_slot_attention.py). Every number that changes from step to step is in a tensor, so
+that the recorded step can be replayed (gpu/graph_replay.py).
 
 Tested against: models/transformer_stepper.py and, through it, the whole target at once.
 """

@@ -1,4 +1,4 @@
-"""The steppers of a model: what a search over it needs (`decoding/stepper_search.py`)."""
+"""Builds the stepper of a model, with which a search asks for one token after the other."""
 
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.recurrent.stepper import RecurrentStepper

@@ -1,13 +1,14 @@
-"""Language models as steppers: one token at a time, for any search.
+"""Language models as steppers: one token at a time, for any search (decoding/stepper.py).
 
     Transformer      keeps keys and values of every layer
     recurrent        keeps its state
     neural n-gram    keeps the n - 1 last tokens
 
-A "source" is the beginning of the text, its first token included. `start` reads all of it but the
-last token, which is fed at the first step instead of the search's own beginning of sentence. All
-beginnings of one call have one length. <pad> and <s> occur in no text and are never predicted:
-their probability, which a trained network keeps small, goes to the other tokens.
+The "source" of a stepper is here the beginning of the text, including its first token. `start`
+reads all of it but the last token. At the first step that token is fed, instead of the
+beginning-of-sentence token that the search would feed. All beginnings of one call have the same
+length. <pad> and <s> occur in no text and are never predicted: their probability, which a trained
+network keeps small, goes to the other tokens.
 
 Tested against: the whole text read at once, for every network.
 """

@@ -5,11 +5,11 @@
     pairs     √dim · together[(a · previous + b · word) mod rows]
     halves    one vector for the first sentence of a pair, another for the second
 
-*not good* means something that neither word means. A bag of words cannot express it; a row for each
-pair of neighbouring words can. Pairs are hashed, so there is no list of them, and two pairs may
-share a row (Weinberger et al. 2009). All rows of letters and pairs start at zero, so what never
-occurred in training adds nothing. fastText is the `word` encoder with both (Joulin et al. 2017,
-Bojanowski et al. 2017).
+Why pairs: *not good* means something that neither word means. A bag of words cannot express it; a
+vector for each pair of neighbouring words can. Pairs are hashed, so no list of them is needed, and
+two pairs may share a vector (Weinberger et al. 2009). All vectors of letters and pairs start at
+zero, so features that never occurred in training add nothing. fastText is the `word` encoder with
+both (Joulin et al. 2017, Bojanowski et al. 2017).
 Tested against: the sums written out; packed rows = sentences one by one.
 """
 

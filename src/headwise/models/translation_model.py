@@ -1,12 +1,12 @@
-"""What translation needs of a model, whatever its parts.
+"""`TranslationModel`: the base class of all translation models.
 
     hidden = model(source, target so far)         states that predict each target token
     logits = model.output(hidden)                 the loss computes this itself, piece by piece
     maps   = model.attention_maps(source, target) for alignments and pictures; may be empty
 
-Generation asks more of a model: a stepper, for example (steppers.py). This is a class and not a
-Protocol because training, saving and compiling need all of torch's Module as well, and Python has
-no type for "both".
+Generation also needs a stepper or another generator (steppers.py). It is a class and not a Protocol
+because training, saving and compiling need all of `nn.Module` as well, and Python has no type for
+"both".
 """
 
 from abc import abstractmethod

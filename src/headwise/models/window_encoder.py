@@ -1,4 +1,4 @@
-"""A window encoder: one fully connected network over each word and n words on either side.
+"""A window encoder: one feed-forward network over each word and n words on either side.
 
     x + narrow(relu(widen([x₋ₙ … x … xₙ])))
 

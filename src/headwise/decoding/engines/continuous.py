@@ -1,13 +1,14 @@
 """The continuous engine: sentences enter while others are generated, and leave when done.
 
-A batch takes as long as its longest sentence, and a sentence that comes late waits for the whole
-batch. Here every row has its own beginning. Before each step `more` is asked for new sentences;
-they take the rows of finished ones (`ContinuousRows`), and a sentence that has taken its end of
-sentence is reported at once. (Yu et al. 2022, Orca: "iteration-level scheduling"; also called
-continuous batching.)
+An ordinary batch takes as long as its longest sentence, and a sentence that arrives late waits for
+the whole batch. Here every row has its own beginning. Before each step the engine calls `more` for
+new sentences, which take the rows of finished ones (`ContinuousRows`). A sentence that has its
+end-of-sentence token is reported at once. This is continuous batching, or iteration-level
+scheduling (Yu et al. 2022, Orca).
 
-The rules are those of `rules/next_token.py`, with a length per row. Only greedy search without
-phrases and n-gram rules runs here: rules about histories need the plain engine.
+Only greedy search without phrases and n-gram rules runs here, because rules about the history of a
+row need the plain engine. The other rules are those of `rules/next_token.py`, with a length per
+row.
 Tested against the plain engine, each sentence alone, whatever others come and leave meanwhile.
 """
 

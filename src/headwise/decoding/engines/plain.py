@@ -2,10 +2,10 @@
 
     feed tokens → log-probabilities → the search chooses tokens and rows → reorder the rows
 
-A search is an object that chooses, remembers and reads back (`PlainSearch`): one path per row for
-greedy search and sampling (`search/paths.py`), a beam (`search/beam.py`). All sentences of a batch
-step together. Finished ones are dropped when they are a quarter of the batch, because dropping
-copies caches.
+A search is an object that chooses tokens, stores them and returns the hypotheses (`PlainSearch`).
+Greedy search and sampling follow one path per row (`search/paths.py`); beam search keeps several
+(`search/beam.py`). All sentences of a batch step together. Finished sentences are dropped when they
+are a quarter of the batch, not at once, because dropping copies caches.
 Tested through every search, with fakes and with models.
 """
 

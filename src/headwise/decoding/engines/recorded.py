@@ -1,8 +1,8 @@
-"""The recorded engine: one step of model and search together is recorded once and replayed.
+"""The recorded engine: one step of model and search is recorded as a CUDA graph and replayed.
 
-On a GPU, starting an operation costs more than the operation. Here a step is a function of no
-arguments on tensors that never move (`StaticBuffers`), so that it can be recorded as a CUDA graph
-and replayed. The host only replays it and asks how many sentences are left. It reads the answer one
+On a GPU, starting an operation costs more than the operation. Here a step is a function without
+arguments on tensors that never move (`StaticBuffers`), so that it can be recorded once and
+replayed. The host only replays it and asks how many sentences are left. It reads the answer one
 step later, when the device is at work on the next step, so the device never waits:
 
     host      play 1 · ask · play 2 · ask, read answer 1 · play 3 · ask, read answer 2 · …

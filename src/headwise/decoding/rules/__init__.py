@@ -1,1 +1,1 @@
-"""What may be written next: token constraints, phrases, prefixes and lengths."""
+"""Rules about the next token: constraints, forbidden and required phrases, prefixes and lengths."""

@@ -1,8 +1,7 @@
-"""What a hypothesis may contain, as masks over the next-token log-probabilities of all rows.
+"""Forbids tokens: sets their log-probabilities to -inf before the search chooses.
 
-A forbidden continuation gets log-probability -inf before the search chooses. Nothing is
-renormalised, so the scores of the other continuations are the model's own. A token w is forbidden
-after the history h of a row
+Nothing is renormalised, so the scores of the other tokens are the model's own. A token w is
+forbidden after the history h of a row
 
     always                    if w is padding or the beginning of a sentence (or unknown, if so set)
     by a minimum length       if w ends the sentence too early
@@ -14,11 +13,14 @@ after the history h of a row
     by a forced prefix        if w is not the prefix's token at this position; the prefix is applied
                               after all other rules
 
-A row to which the rules leave nothing is ended there. A search that follows one path never writes a
-token after which the text could not end: having written "cat" where "cat" is forbidden, only a
-longer word could save it. A beam may write it, since it has other hypotheses, and so can still find
-"catalogue". `search/required_phrases.py` says how a beam keeps slots for required phrases. Tested
-by laws (the forbidden never appears, the prefix always) and against transformers' processors.
+If the rules forbid every token, the row ends there. Greedy search and sampling follow one path, so
+they never write a token after which the text could not end. For example, if "cat" is forbidden,
+they do not write it, although "catalogue" would be allowed. A beam may write it, because it has
+other hypotheses, and can still find "catalogue". `search/required_phrases.py` says how a beam keeps
+slots for required phrases.
+
+Tested by laws (the forbidden never appears, the prefix always) and against transformers'
+processors.
 """
 
 from collections.abc import Sequence

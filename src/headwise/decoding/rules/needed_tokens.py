@@ -1,8 +1,9 @@
-"""The fewest tokens after which a text may end, for every state and set of written phrases.
+"""The fewest tokens that a text still needs before it may end, as a table.
 
-The table is filled by the number of tokens n: a state needs n tokens if some token leads from it to
-a state that needs n - 1. The sets of phrases are the bits of a row, so one operation handles all
-sets.
+The table has an entry for every automaton state and set of required phrases already written
+(`text_rules.py` explains both). It is filled by the number of tokens n: an entry is n if some token
+leads from it to an entry n - 1. A set of phrases is a bit in a row of the table, so one operation
+handles all sets.
 Tested against exhaustive search.
 """
 

@@ -1,8 +1,8 @@
 """Rules that need only the length of a hypothesis: special tokens, minimum length, limit, prefix.
 
-The three engines apply them to log-probabilities in different forms (all rows at one length, a
-recorded step whose length is a tensor, rows of different lengths), so each rule is one function
-that takes any of these. `length` counts the tokens of a hypothesis with the next one included.
+The three engines have lengths in different forms: one number for all rows, a tensor (in a recorded
+step), or a number for each row. Each rule is one function that accepts all of them. `length` counts
+the tokens of a hypothesis including the next one.
 Tested through every search, and engine against engine.
 """
 

@@ -1,24 +1,25 @@
-"""Phrases as one automaton over text: it reads symbols one by one and reports complete phrases.
+"""An automaton that finds phrases in text: it reads symbols one by one and reports complete
+phrases.
 
-`text/phrase_matching.py` says what counts as an occurrence. A phrase that begins with a word
-character does not begin after another word character, and a phrase that ends with one is complete
-only when something else follows, or nothing:
+`text/phrase_matching.py` defines an occurrence. A phrase that begins with a word character does not
+match directly after another word character. A phrase that ends with a word character is complete
+only if something else, or nothing, follows:
 
-    "cat" in   c → a → t → "alogue"     dropped: a longer word
+    "cat" in   c → a → t → "alogue"     no match: a longer word
                        t → " ", "." …   complete
                        t → the end      complete
 
-A state is the kind of the last character and a chain of matches, the longest first. A match says
-how many bytes of which phrase agree with the end of the text. The rest of a chain after its longest
-match is its failure link (Aho & Corasick 1975): how that rest reads a symbol was computed before.
-So a state costs a few steps however long its chain is, and phrases of n bytes make about n states.
+A state is the kind of the last character and a chain of partial matches, the longest first. A
+partial match says how many bytes of which phrase agree with the end of the text. The chain without
+its first match is a state that was computed before: the failure link of Aho & Corasick 1975. So a
+state costs a few steps however long its chain is, and phrases of n bytes make about n states.
 
-A space in a required phrase is one space. In a forbidden phrase it is white space of any kind and
-length, also where byte pieces spell it, so that two spaces do not hide the phrase. The kind of a
-character that byte pieces spell is not known: it never completes a required phrase and never hides
-a forbidden one. An escape and the digit after it are one character that belongs to no word
-(`text/tokenizer.py`), also where several tokens spell them. How much of an escape was read is
-therefore a kind of the last character.
+A space in a required phrase is one space. A space in a forbidden phrase is white space of any kind
+and length, also if byte pieces spell it, so that two spaces do not hide the phrase. If byte pieces
+spell a character, its kind is not known: it never completes a required phrase and never hides a
+forbidden one. An escape and the digit after it are one character that belongs to no word
+(`text/tokenizer.py`), also if several tokens spell them; so the kind of the last character includes
+how much of an escape was read.
 Tested against `occurs` on random texts, cut into pieces and bytes at random.
 """
 

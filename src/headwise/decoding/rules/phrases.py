@@ -1,9 +1,9 @@
-"""Phrases of the settings for one tokenizer: a prefix becomes tokens, the others rules of the text.
+"""Prepares the phrases of the settings for one tokenizer.
 
-Phrases that the tokenizer cannot write are refused. An unknown token in a prefix would print the
-mark for "unknown", a required phrase of this kind would never appear, and a forbidden one is
-probably a spelling mistake. Rules and refusals are cached, because several batches need the same
-ones.
+A prefix becomes tokens; forbidden and required phrases become rules of the text (`text_rules.py`).
+Phrases that the tokenizer cannot write are refused: in a prefix, an unknown token would print the
+mark for "unknown"; a required phrase would never appear; a forbidden one is probably a spelling
+mistake. Rules and refusals are cached, because several batches need the same ones.
 Tested: phrases outside word, character and piece vocabularies; a lowercasing vocabulary.
 """
 

@@ -1,18 +1,18 @@
-"""Forbidden and required phrases as a rule for tokens: how many more tokens a text needs.
+"""Forbidden and required phrases as a rule about the next token.
 
-The automaton of the phrases (`phrase_automaton.py`) reads whole tokens here, so a rule holds on the
-text, whatever tokens spell it. A state is a state of that automaton together with the set of
+The automaton of the phrases (`phrase_automaton.py`) reads whole tokens here, so a rule holds for
+the text, whatever tokens spell it. A state is a state of that automaton together with the set of
 required phrases that were written. With
 
     need(state) = the fewest tokens after which the text may end
 
 a token w may follow a state if it writes no forbidden phrase and need(state after w) is at most the
-number of tokens that are left; the end may follow if need(state) = 0. This number covers forbidden
+number of tokens that are left. The end may follow if need(state) = 0. This covers forbidden
 phrases, required phrases, overlaps between them (counted once, since the shortest way is taken),
 and rules that no output can meet (need is infinite).
 
 Tokens with the same effect in every state form one class, so the tables are small
-(`token_effects.py`). The set of written phrases is kept beside the state: only the table of needs
+(`token_effects.py`). The set of written phrases is kept beside the state; only the table of needs
 has a row for every set (`needed_tokens.py`).
 Tested against `occurs` over decoded text, and against exhaustive search.
 """

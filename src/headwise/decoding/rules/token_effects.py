@@ -1,8 +1,8 @@
-"""What every token does to an automaton over text: the state after it, from every state.
+"""The effect of every token on the phrase automaton: the state after it, from every state.
 
 All tokens are read together, symbol by symbol. Tokens with the same effect so far form one class,
-and a class reads a symbol once, so the work grows with the number of classes and not with the
-vocabulary. Work and memory are bounded before they are used.
+and a class reads a symbol once. So the work grows with the number of classes and not with the
+vocabulary. Work and memory are estimated first, and refused if they are too large.
 Tested against reading token by token.
 """
 

@@ -1,9 +1,9 @@
-"""Back-pointers: which slot of the beam each slot continued, and the finished hypotheses.
+"""Back-pointers of a beam search: from which hypothesis of the last step each hypothesis comes.
 
-At step t, slot b of a sentence's beam continues slot parent[t, b] of step t-1 with token[t, b].
-Keeping parent, token and log-probability per slot costs O(1) per step; copying whole sequences into
-their new slots would cost O(t). The sequences are read back once, at the end, from the last step,
-slot and token of each finished hypothesis to the start.
+A slot is one of the k rows of a sentence's beam. At step t, slot b continues slot parent[t, b] of
+step t-1 with token[t, b]. Keeping parent, token and log-probability per slot costs O(1) per step;
+copying whole sequences into their new slots would cost O(t). At the end, the sequence of each
+finished hypothesis is read back from its last step to the start.
 Tested through beam search against exhaustive enumeration.
 """
 

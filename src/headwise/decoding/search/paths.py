@@ -1,4 +1,4 @@
-"""One path per row: what greedy search and sampling have in common.
+"""One path per row: the part that greedy search and sampling share.
 
 At each step every row takes exactly one token, y_t = choose(log p(· | y_<t, x)), until it takes the
 end of the sentence or reaches its length limit. Rows never continue one another, so nothing is

@@ -1,12 +1,12 @@
-"""Required phrases: a beam whose slots are shared out by how much of the required text is written.
+"""Beam search with required phrases: slots of the beam are reserved for each degree of progress.
 
-`rules/text_rules.py` says of every hypothesis how many tokens it still needs at least, whatever
-tokens spell the phrases. Every step considers the best tokens of every row *and* the best of those
-that lower its need, and shares the beam's slots out over the groups of equal need, the smallest
-need first (dynamic beam allocation, Post & Vilar 2018, after grid beam search, Hokamp & Liu 2017).
-Two kinds of tokens were masked before (`rules/constraints.py`): those after which the need could
-not be met before the length limit, and an end that comes too early. Some token always lowers the
-need, so every finished hypothesis holds every phrase.
+`rules/text_rules.py` gives for every hypothesis its need: the fewest tokens after which the text
+may end, with all phrases written. Every step considers the best tokens of every row *and* the best
+of those that lower its need. The slots of the beam are divided among the groups of equal need, the
+smallest need first (dynamic beam allocation, Post & Vilar 2018, after grid beam search, Hokamp &
+Liu 2017). Before that, `rules/constraints.py` has masked the tokens after which the need could not
+be met within the length limit, and an end that comes too early. Some token always lowers the need,
+so every finished hypothesis holds every phrase.
 Tested by that law, with overlapping phrases, with phrases of low probability, and against
 exhaustive search.
 """

@@ -1,9 +1,10 @@
-"""One choice of a beam search: which candidates finish, which continue, which sentences are done.
+"""One selection of a beam search: which candidates finish, which continue, which sentences are
+done.
 
 Candidates that end the sentence (or reach its length limit) and rank among the first k compete for
 the k finished places of their sentence. Of the others the k best continue. A sentence is done by
-its stop rule or at its limit (`length_penalty.py`). No decision of the host depends on a value, so
-the same function serves the plain engine and the steps that a GPU replays.
+its stop rule or at its limit (`length_penalty.py`). The function never reads a value back from the
+device, so that it serves the plain engine and also the steps that a GPU replays.
 Tested through beam search, in both engines.
 """
 

@@ -1,4 +1,4 @@
-"""Counting words: n-gram language models, from maximum likelihood to modified Kneser–Ney."""
+"""n-gram language models: counting, and smoothing up to modified Kneser–Ney."""
 
 from headwise.models.ngram.choices import NgramSettings
 from headwise.models.ngram.counting import TokenStream, count_ngrams

@@ -1,24 +1,22 @@
-"""ARPA files: n-gram models as text, the form that KenLM, SRILM and others exchange.
+"""Reads ARPA files: n-gram models as text, the format that KenLM, SRILM and others exchange.
 
     \\data\\
     ngram 1=5
     \\1-grams:
-    -0.7	the	-0.3        log₁₀ p(the), the word, log₁₀ of its weight as a context
+    -0.7        the     -0.3        log₁₀ p(the), the word, log₁₀ of its weight as a context
     \\end\\
 
-Words are separated by tabs and plain spaces, nothing else (a word may hold U+00A0 or U+3000). What
-stands before \\data\\ is a remark; `# units: characters` says that a text is cut into characters,
-not at spaces (`arpa_writing.py`).
+Words are separated by tabs and plain spaces, nothing else (a word may hold U+00A0 or U+3000). Text
+before \\data\\ is a comment; the comment `# units: characters` says that a text is cut into
+characters, not at spaces (`arpa_writing.py`).
 
-Reading checks what it reads: as many n-grams as announced, numbers that are logarithms of
-probabilities, words that are in the vocabulary, contexts that are listed, nothing twice; what is
-wrong is named by file and line. So is a weight that would make probabilities of more than 1: of a
-context h it may be at most 1 / (1 - Σ p(w|h')) over the words w that are listed after h, which is
-all that the others can be given. An unknown word without a probability of its own gets KenLM's
-10⁻¹⁰⁰.
+The reader checks that there are as many n-grams as announced, that numbers are logarithms of
+probabilities, that words are in the vocabulary and contexts are listed, and that nothing occurs
+twice. An error names file and line. A back-off weight must not make probabilities larger than 1
+(`weight_check.py`). An unknown word without a probability of its own gets KenLM's 10⁻¹⁰⁰.
 
 Tested against: back-off worked out by hand over three orders; our own tables written and read;
-every damage.
+every kind of damage.
 """
 
 import math

@@ -1,12 +1,12 @@
-"""Writing ARPA files (`arpa.py` has the form, and reads them).
+"""Writes ARPA files (`arpa.py` explains the format, and reads them).
 
-A model of characters says so in a remark that other programs pass over, so that its text can be cut
-again:
+A model of characters says so in a comment that other programs skip, so that its text can be cut in
+the same way after reading:
 
     # units: characters
     \\data\\ …               a space is written ▁, other invisible characters by their code: U+3000
 
-Tested against: what is written is read; what cannot be written leaves no file.
+Tested: a file is read back as it was written; a model that cannot be written leaves no file.
 """
 
 import gzip

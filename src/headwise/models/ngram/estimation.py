@@ -1,19 +1,22 @@
-"""From counts to probabilities: every smoothing is an answer to three questions.
+"""Smoothing: from counts of n-grams to probabilities.
 
-1. What is counted? How often (raw), or after how many different words (Kneser and Ney's
-   continuation counts).
-2. What is taken away? A discount D(c) that depends on the count c, per order: none, one constant,
+Every kind of smoothing answers three questions.
+
+1. What is counted? How often an n-gram occurs (raw), or after how many different words (Kneser and
+   Ney's continuation counts).
+2. What is subtracted? A discount D(c) that depends on the count c, per order: none, one constant,
    Chen and Goodman's three, or Good and Turing's.
-3. Where does it go? To the shorter context h', always (interpolated) or only for unseen words
-   (backoff):
+3. Where does this probability go? To the shorter context h', always (interpolated) or only for
+   unseen words (backoff):
 
     interpolated   p(w|h) = (c(hw) - D) / c(h) + γ(h) p(w|h'),    γ(h) = Σ D / c(h)
     backoff        p(w|h) = (c(hw) - D) / c(h) if seen, else α(h) p(w|h'),
                    α(h) = γ(h) / (1 - Σ seen p(w|h'))
 
-Both are stored as p(w|h) of what was seen and one weight for each context, as ARPA files do. Single
-words are always interpolated with the uniform distribution 1/V over everything that can be
-predicted: all words, `</s>` and the unknown word. So a word that was never seen gets a probability.
+Here h is the context (the words before w) and h' the context without its first word. Both forms are
+stored as p(w|h) of the seen n-grams and one weight for each context, as in ARPA files. Single words
+are always interpolated with the uniform distribution 1/V over everything that can be predicted: all
+words, `</s>` and the unknown word. So a word that was never seen gets a probability.
 
 Maximum likelihood and add-k use no shorter context: p(w|h) = (c + k) / (c(h) + kV), and
 k / (c(h) + kV) for the unseen.

@@ -1,9 +1,10 @@
-"""Finding many keys at once: a hash table that is searched by whole arrays.
+"""A hash table that finds the indices of many keys at once, with array operations.
 
-The index of a key among sorted keys is what `numpy.searchsorted` returns, but its binary search
-among ten million keys waits for memory some twenty times. A table of twice as many slots waits once
-or twice: the first slot is given by the highest bits of the key times an odd constant (Knuth's
-multiplicative hashing), and a slot that is taken leads to the next.
+n-gram models need the index of a key among sorted keys. `numpy.searchsorted` gives it, but its
+binary search among ten million keys waits for memory some twenty times. A hash table with twice as
+many slots as keys waits once or twice. The first slot to look at is given by the highest bits of
+the key times an odd constant (Knuth's multiplicative hashing); if it holds another key, the next
+slot follows.
 
     slot₀ = (key · 0x9E3779B97F4A7C15 mod 2⁶⁴) >> (64 - bits),   slotᵢ = slot₀ + i
 

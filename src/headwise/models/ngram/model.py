@@ -2,10 +2,10 @@
 
     p(w₁ … wₘ) = Π p(wᵢ | wᵢ₋ₙ₊₁ … wᵢ₋₁)          Shannon 1948; smoothing: `estimation.py`
 
-All words of a text are looked up at once. From short contexts to long ones, a word whose n-gram was
-seen takes its probability; otherwise its probability so far is multiplied by the context's weight.
-After the last order every word has p of the longest n-gram that was seen and the weights of the
-longer contexts, which is the recursion written in `estimation.py`.
+All words of a text are looked up at once, from short contexts to long ones. If the n-gram of a word
+was seen, the word takes its probability. Otherwise the probability so far is multiplied by the
+weight of the context. After the last order every word has the probability of the longest seen
+n-gram times the weights of the longer contexts, which is the recursion in `estimation.py`.
 
 Tested against: that recursion word by word, NLTK, sums over the vocabulary, back-off worked out by
 hand (ARPA files).

@@ -1,8 +1,8 @@
-"""Whether back-off weights from a foreign file keep every probability at 1 or below.
+"""Checks that the back-off weights of an ARPA file keep every probability at 1 or below.
 
-Words that are listed after a context h have probabilities of their own; all others share
-weight(h) · (1 - Σ p(w|h')), the sum over the listed ones. That is a probability only if it is at
-most 1, and then each of them is:
+Let h be a context and h' the same without its first word. Words listed after h have probabilities
+of their own. All other words together get weight(h) · (1 - Σ p(w|h')), where the sum is over the
+listed words w. This must be at most 1:
 
     weight(h) ≤ 1 / (1 - Σ listed p(w|h'))
 

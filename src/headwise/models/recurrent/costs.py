@@ -1,8 +1,8 @@
-"""What a recurrent translator costs, part by part: as describe.py counts for Transformers.
+"""The cost of a recurrent translator, part by part, counted as describe.py does for Transformers.
 
-Every word meets the two matrices of a layer once. The decoder keeps one state however much it has
-written, so a word adds nothing to its cache. Of the source it keeps dim numbers per word if it has
-attention (and the keys of a learned score), and nothing otherwise.
+Every word is multiplied once with the two matrices of a layer. The decoder keeps one state of
+constant size, so a word adds nothing to its cache. For each source word, a decoder with attention
+keeps dim numbers (and the keys of a learned score); a decoder without attention keeps none.
 
 Tested against: a case worked by hand, and torch's FlopCounterMode.
 """

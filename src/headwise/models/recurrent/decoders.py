@@ -1,7 +1,7 @@
 """Three recurrent decoders: from a fixed vector, with Bahdanau's and with Luong's attention.
 
-s is the decoder's top state, e the embedding of the word before, h_j the encoder's state at source
-word j.
+s is the decoder's top state, e the embedding of the previous word, h_j the encoder's state at
+source word j, f the recurrent cell, a the attention weights, c their weighted sum.
 
     fixed vector   s_t = f(s_t-1, e_t)                the source is seen through s_0 only
     Bahdanau       c_t = Σ_j a_tj h_j,  a_t = weights(score(s_t-1, h_j))      query: previous state
@@ -10,9 +10,10 @@ word j.
                    c_t = Σ_j a_tj h_j,  a_t = weights(score(s_t, h_j))        query: current state
                    out_t = tanh(W [c_t; s_t])
 
-Sutskever et al. 2014, Bahdanau et al. 2015, Luong et al. 2015. Where a step needs nothing of the
-attention before it (fixed vector, Luong without feeding), a known target is one run of the fused
-layers; otherwise it is a loop. Bahdanau's maxout before the softmax is a tanh here, as for Luong.
+Sutskever et al. 2014, Bahdanau et al. 2015, Luong et al. 2015. If a step does not depend on the
+previous attention (fixed vector, Luong without input feeding), a known target is computed by one
+call of torch's fused layers; otherwise by a loop over words. Bahdanau's maxout before the softmax
+is a tanh here, as for Luong.
 
 Tested against: the formulas written out in double precision on torch's own cells; step by step = at
 once.

@@ -1,15 +1,18 @@
-"""The recurrent language model: a state is carried along the text.
+"""The recurrent language model: a hidden state is carried from word to word.
 
     hₜ = cell(C(wₜ), hₜ₋₁)  (several layers)        P(wₜ₊₁ | w₁ … wₜ) = softmax(U hₜ + b)
 
-The text is one stream, cut into rows that are read side by side. Gradients go back `length` words
-and stop, but the state is carried on (truncated back-propagation through time). Dropout acts
-between layers and not from step to step (Zaremba et al. 2014). With `locked` a row keeps its mask
-from word to word (Gal & Ghahramani 2016). `recurrent` drops weights of the state's own matrix, and
-penalties act on large and on quickly changing states (AWD-LSTM, Merity et al. 2018). Word vectors
-are initialised small, as an output matrix should be, and are therefore multiplied by √dim: without
-that an LSTM learns several times more slowly at first (docs/experiments). `tied`: the output reuses
-C (Press & Wolf 2017; Inan et al. 2017), and the last layer then has its width.
+C is the embedding. The text is one stream, cut into rows that are read side by side. Gradients go
+back `length` words and stop, but the state is carried on (truncated back-propagation through time).
+
+Regularisation: dropout acts between layers and not from step to step (Zaremba et al. 2014). With
+`locked` a row keeps its dropout mask from word to word (Gal & Ghahramani 2016). `recurrent` drops
+weights of the state's own matrix, and penalties act on large and on quickly changing states
+(AWD-LSTM, Merity et al. 2018). `tied`: the output reuses C (Press & Wolf 2017; Inan et al. 2017),
+and the last layer then has its width.
+
+Word vectors are initialised small, as an output matrix should be, and are therefore multiplied by
+√dim; without that an LSTM learns several times more slowly at first (docs/experiments).
 
 Tested against: torch's layers (blocks/recurrent_cells.py), windows with a carried state = the whole
 text, step = whole.

@@ -5,10 +5,10 @@
     out_t = decoder(s_t-1, y_t-1, h)             with or without attention: decoders.py
     P(y_t) = softmax(out_t · output_weightᵀ)
 
-Without attention all information about the source has to fit into s_0 (Sutskever et al. 2014; Cho
-et al. 2014); with attention every step reads all source states (Bahdanau et al. 2015; Luong et al.
-2015). Batches, losses and searches are the Transformer's: packed rows are unpacked inside
-(unpacking.py).
+x_j is the j-th source word, y_t the t-th target word, f the recurrent cell. Without attention all
+information about the source has to fit into s_0 (Sutskever et al. 2014; Cho et al. 2014); with
+attention every step reads all source states (Bahdanau et al. 2015; Luong et al. 2015). Batches,
+losses and searches are the Transformer's: packed rows are unpacked inside (unpacking.py).
 
 Tested against: torch's nn.LSTM, nn.GRU and nn.RNN in both directions with copied weights; packed =
 padded = one by one.
