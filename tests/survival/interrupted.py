@@ -99,6 +99,7 @@ def fork(work: Callable[[], int]) -> int:
     shared_page[:32] = bytes(32)
     child = os.fork()
     if child == 0:
+        torch.set_num_threads(1)  # OpenMP waits forever for threads that did not survive the fork
         status = 99
         try:
             status = work()
