@@ -12,7 +12,7 @@ Importing the package is cheap: torch is loaded when the first part that needs i
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Labeller",
     "LanguageModel",
