@@ -1,16 +1,16 @@
-"""Start child processes: isolated from the working directory, and ended with their parent.
+"""Starts child processes that are isolated from the working directory and end with their parent.
 
-Two things go wrong when a program starts `python -m something`. Python searches modules in the
-current directory first, so that a `random.py` next to a corpus would be executed; `-P` prevents
-this, and an empty entry of PYTHONPATH, which means the same directory, is removed. And children
-keep running when their parent is killed. Here each child holds one end of a pipe whose other end
-only the parent has, and a thread waits on it: when the parent is gone, the child gets a SIGTERM
+Two things go wrong when a program starts `python -m something`. First, Python searches modules in
+the current directory, so that a `random.py` next to a corpus would be executed; `-P` prevents this,
+and an empty entry of PYTHONPATH, which means the same directory, is removed. Second, children keep
+running when their parent is killed. Here each child holds one end of a pipe whose other end only
+the parent has, and a thread waits on it: when the parent is gone, the child gets a SIGTERM
 (training saves and ends), and a SIGKILL some minutes later.
 
     subprocess.Popen(child_command("headwise", "train", …), **child_options(), stdin=…)
 
-Run as a program, this module is the start of every child. Tested with hostile modules in the
-working directory of every command that starts children, and with parents that are killed.
+Run as a program, this file is the start of every child. Tested with hostile modules in the working
+directory of every command that starts children, and with parents that are killed.
 """
 
 import os

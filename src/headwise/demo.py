@@ -1,8 +1,7 @@
-"""The demo: a small Transformer is trained on the pocket corpus, evaluated, used and inspected, in
-about three minutes.
+"""The work behind `headwise demo`: trains a small Transformer on the pocket corpus and uses it.
 
-Nothing is downloaded. A finished demo is reused, an interrupted one continues where it stopped;
-`fresh` starts over.
+Training, evaluation and pictures take about three minutes. Nothing is downloaded. A finished demo
+is reused, an interrupted one continues where it stopped; `fresh` starts over.
 """
 
 import shutil

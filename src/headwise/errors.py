@@ -1,4 +1,4 @@
-"""Errors by cause, with the exit status that tells a script which one it was.
+"""The exception classes of Headwise, by cause, each with the exit status of the command line.
 
 A message has three parts: what was given, what is required, what to do. It is written where it is
 raised, in English and Chinese; data errors have the file and the line.

@@ -1,7 +1,6 @@
-"""Initial weights: every part of a model declares how its own weights begin, and `initialize` draws
-them.
+"""Initial weights: every layer declares how its own weights begin, and `initialize` draws them.
 
-A part with weights has a method `initial_weights()` that gives each of its parameters with a rule.
+A layer with weights has a method `initial_weights()` that gives each of its parameters a rule.
 Rules are functions of a tensor and a generator:
 
     xavier             U(±gain · √(6 / (fan_in + fan_out)))       Glorot & Bengio 2010
@@ -9,8 +8,8 @@ Rules are functions of a tensor and a generator:
     zeros, ones, …     constants
 
 `initialize` goes through `module.named_parameters()`, so the order of the draws is the order in
-which the parts were registered, and a parameter that several parts share is drawn once. A parameter
-that no part declares is a bug and raises an error.
+which the layers were registered, and a parameter that several layers share is drawn once. A
+parameter that no layer declares is a bug and raises an error.
 
 Tested against: a table of all parameters with their rules, read by name
 (tests/test_initialization.py), and the variances that the formulas promise.

@@ -1,9 +1,9 @@
-"""Weights as safetensors files, loaded only if all names, shapes and types match.
+"""Saves and loads weights as safetensors files; names, shapes and types must all match.
 
 A weight tied under two names is stored once, under the first. Names, shapes and types are compared
 before the first number is copied, and all differences are listed, because half-loaded weights are
 worse than none. safetensors files contain numbers only. They have no checksum of their own;
-`storage` adds one. NaN or infinity in a tensor is an error wherever it is read: a model with such
+`storage` adds one. NaN or infinity in a tensor is an error whenever it is read: a model with such
 weights would still answer, wrongly.
 
 Tested against: bit-equality after a round trip; renamed pickles, oversized headers, missing and

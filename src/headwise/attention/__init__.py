@@ -1,4 +1,4 @@
-"""Attention in all its forms: masks, kernels, multi-head weights, caches and taps."""
+"""Attention: masks, kernels, scores, multi-head attention, caches and taps."""
 
 from headwise.attention.cache import KeyValueCache
 from headwise.attention.checked_attention import attend

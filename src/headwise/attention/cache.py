@@ -1,5 +1,4 @@
-"""The key-value cache of a decoder: keys and values of earlier positions, stored for the next
-steps.
+"""The key-value cache of a decoder: keys and values of earlier positions, stored for later steps.
 
 Without a cache, step t computes t keys in every layer; with it, one. The store is time-major,
 `[time, row, head, head_dim]`, so the written prefix is one contiguous block. A step writes one

@@ -1,15 +1,18 @@
-"""Attention of one decoding step through a table of slots, so that the cache is never moved.
+"""Attention of one decoding step over a cache that a beam search need not reorder.
 
-A beam search reorders its rows at every step. Moving keys and values along would copy the whole
-cache each time. Here the cache stays, and a small table of integers is reordered:
+A beam search reorders its rows (hypotheses) at every step. Moving keys and values along would copy
+the whole cache each time. Here each row writes its keys and values to its own column of the cache,
+the slot, and nothing is moved. Instead, a small table of integers is reordered. It says which slot
+holds each position of a row's history:
 
-    slot(t, r) = table[t, r]            the row that wrote position t of the history of row r
+    slot(t, r) = table[t, r]            the slot that holds position t of the history of row r
     output(r)  = Σ_t softmax_t(q(r) · key[t, slot(t, r)] / √head_dim) value[t, slot(t, r)],
                  over t ≤ time
 
 With 2,560 rows, 32 positions, 6 layers of 512 and bf16, a step moves 0.3 MB instead of 1 GB. The
 source needs no table, because all rows of a sentence read the same keys and values. Nothing here
-depends on a length known to the host, so a step can be recorded (gpu/graph_replay.py) and replayed.
+depends on a length known to the host, so a step can be recorded as a CUDA graph and replayed
+(gpu/graph_replay.py).
 
 Tested against: attention/kernels/full.py over keys gathered by hand; gpu/cache_slot_attention.py is
 tested against this file.

@@ -1,4 +1,4 @@
-"""What an attention kernel declares about itself, in the file that computes it.
+"""The declaration of an attention kernel: what it supports and costs (`AttentionKind`).
 
     masks      which masks it honours
     roles      encoder: self-attention over a whole sequence
@@ -10,10 +10,10 @@
     memory     numbers that the backward pass keeps, as a formula
     example    small settings for laws, pictures and the page
 
-The settings type of a kernel (`Window`, `Linear`, …) is an `AttentionKind` with these declarations
-and a method that builds the kernel. attention/choices.py joins the kinds into one union; everything
-else asks a kind or goes through all of them. A kernel of another package declares itself in the
-same way (settings/added_kinds.py).
+Each kernel's settings type (`Window`, `Linear`, …) is an `AttentionKind` with these declarations
+and a method that builds the kernel; it is in the kernel's own file. attention/choices.py joins the
+kinds into one union, and all other code asks a kind instead of listing kernels. A kernel of another
+package declares itself in the same way (settings/added_kinds.py).
 
 Tested against: the laws, which each kind must pass as it declares itself; every kind in every role.
 """

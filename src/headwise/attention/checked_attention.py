@@ -1,4 +1,4 @@
-"""Attention over tensors of the caller: every input is checked, and a mistake is explained.
+"""`attend`: attention over tensors of the caller, with checks of every input.
 
     attend(q, k, v)                                                 fused full attention
     attend(q, k, v, kernel=WindowAttention(64, 64), mask=causal())  any kernel, any mask
@@ -8,7 +8,8 @@ their numbers are finite; checking them would make a GPU wait. Tensors from else
 here: shapes against each other, the mask, the bias and the kernel; one dtype and one device; finite
 numbers, small enough that products stay in float32. Numbers at masked positions are checked too,
 because a weight of zero does not remove a NaN (0 × NaN = NaN). Without a batch, queries or keys the
-result is empty or zeros. A result that overflows its dtype is refused as well.
+result is empty or zeros. A result that overflows its dtype is refused as well. Each error explains
+the mistake.
 
 Tested against: each mistake by itself, for every kernel under the laws.
 """

@@ -1,4 +1,4 @@
-"""The kernels a recipe may name under `attention: {kind: …}`, and what is asked of all of them.
+"""The attention kernels that a recipe may name under `attention: {kind: …}`.
 
 A new kernel is its own file in attention/kernels/ and one name in the union here. A kernel of
 another package is found through the entry points `headwise.attention` (settings/added_kinds.py).

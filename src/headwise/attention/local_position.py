@@ -1,9 +1,9 @@
-"""Local attention: a target token attends only to source tokens near one position, given or
-predicted.
+"""Local attention: a target token attends only to source tokens near one position.
 
     local_m   centre = t                               the position of the target token; at most
                                                        the last position of the source
-    local_p   centre = S · sigmoid(v · tanh(W q))      S: number of visible keys of the query
+    local_p   centre = S · sigmoid(v · tanh(W q))      predicted; S: number of visible keys of the
+                                                       query
     Only keys j with |j − centre| ≤ D count. For local_p their weights are multiplied by
     exp(−(j − centre)² / 2σ²), σ = D/2.
 

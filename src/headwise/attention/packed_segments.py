@@ -1,5 +1,4 @@
-"""Where segments begin and end in a row, so that a pattern can refer to the first token of a
-sentence.
+"""Finds where sentences begin and end in a row, for patterns that refer to the first tokens.
 
 A mask defines sentences in one of three ways:
 
@@ -9,8 +8,8 @@ A mask defines sentences in one of three ways:
               and padding (number 0) forms runs too
 
 A text must give the same result whatever else is in its batch, so positions are counted in the
-sentence, never in the row. With both parts, segments define the sentences, and padding only hides
-keys.
+sentence, never in the row. If a mask has both `Segments` and `Padding`, segments define the
+sentences, and padding only hides keys.
 
 Tested against: positions counted by hand; the laws (packed or padded, a sentence gives the same
 result as alone).

@@ -1,4 +1,4 @@
-"""In which dtype numbers are added up: no sum of many products is taken in half precision.
+"""Chooses the dtype in which numbers are added up: never half precision for many products.
 
     widen           float32, or float64 for float64: for softmaxes, sums of features, divisions
     leave_half      float32 in place of float16, whose largest number, 65,504, is exceeded by the

@@ -1,4 +1,4 @@
-"""Refusals of masks, biases and sequences that a kernel cannot handle; each names kernels that can.
+"""Errors for masks, biases and sequences that a kernel cannot handle; each names kernels that can.
 
 The alternatives are read from what the kernels declare (capabilities.py), so that a new kernel is
 named without a change here.

@@ -1,6 +1,7 @@
-"""Tokens sorted by segment, for kernels in linear time that never form a table of all pairs.
+"""Sorts the tokens of a row by segment, for kernels in linear time that never form a table of
+pairs.
 
-Such kernels honour three parts of a mask: causal, padding and segments. This module reads them and
+Such kernels honour three parts of a mask: causal, padding and segments. This file reads them and
 sorts the tokens of a row by their segment number, so that each segment is contiguous wherever its
 tokens were. A *place* is an index in this sorted order, the *line*.
 

@@ -1,9 +1,9 @@
-"""Checks that queries, keys and values fit together, and tokens their layer, by their sizes alone.
+"""Checks the sizes of queries, keys and values against each other, and of tokens against a layer.
 
     queries [batch, head, query, d]    keys [batch, head, key, d]    values [batch, head, key, e]
 
 Without these checks some kernels would fail with a message about matrices, and some would silently
-read too few keys. Without anything to attend to, every kernel gives zeros.
+read too few keys. If there is nothing to attend to, every kernel gives zeros.
 
 Tested in tests/attention/test_shapes.py.
 """

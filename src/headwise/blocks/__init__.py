@@ -1,4 +1,6 @@
-"""The layers that models are built from."""
+"""The layers that models are built from: norms, feed-forward networks, residuals, recurrent cells,
+embeddings.
+"""
 
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding

@@ -1,5 +1,4 @@
-"""Batch normalisation over tokens: every feature is scaled to mean 0 and variance 1 over the tokens
-of the batch.
+"""Batch normalisation: every feature is scaled to mean 0 and variance 1 over the tokens of a batch.
 
     y = (x − mean) / √(var + ε) · gain + shift
     mean, var: over the real tokens of the batch while training, running ones afterwards

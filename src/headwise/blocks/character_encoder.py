@@ -1,16 +1,15 @@
-"""Word vectors from letters: convolutions over the letters, the maximum of each filter over all
-positions, and highway layers.
+"""Character encoder: word vectors from letters, by convolutions, a maximum, and highway layers.
 
     c_f = max over i of  relu(W_f · letters[i : i + width_f] + b_f)    one number for each filter f
     y   = g ⊙ relu(A y + a) + (1 - g) ⊙ y,     g = σ(G y + d)          a highway layer, twice
                                                                        (Srivastava et al. 2015)
     x   = P y + p                                                      to the width of the model
 
-Filters of several widths recognise endings, beginnings and whole short words, so a word that was
-not in training gets a vector from its parts, and no table of words is needed. Gates begin nearly
-closed (d = -2), so that the highway layers first pass on their input. Kim et al. 2016; Peters et
-al. 2018 (ELMo: 2,048 filters of 1 to 7 letters, 512 numbers). Positions past the last letter are
-excluded from the maximum, so that padding changes nothing.
+y starts as all c_f side by side. Filters of several widths recognise endings, beginnings and whole
+short words. So a word that was not in training gets a vector from its letters, and no table of
+words is needed. Gates begin nearly closed (d = -2), so that the highway layers first pass on their
+input. Kim et al. 2016; Peters et al. 2018 (ELMo: 2,048 filters of 1 to 7 letters, 512 numbers).
+Positions past the last letter are excluded from the maximum, so that padding changes nothing.
 
 Tested against: the formulas in double precision, word by word in plain Python; longer padding = the
 same vector.

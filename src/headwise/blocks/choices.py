@@ -1,4 +1,4 @@
-"""The norms, feed-forward parts and dropouts a recipe may name, and what is asked of all of them.
+"""The norms, feed-forward networks and dropouts that a recipe may name.
 
 A new norm is its own file in blocks/ and one name in the union here. A norm of another package is
 found through the entry points `headwise.norms` (settings/added_kinds.py).

@@ -1,5 +1,6 @@
-"""What a norm and a feed-forward part declare about themselves, in the files that compute them
-(settings/kind.py)."""
+"""Base classes with which norms and feed-forward networks declare their properties
+(settings/kind.py).
+"""
 
 from typing import Any, ClassVar, Literal
 

@@ -1,5 +1,4 @@
-"""One layer of the decoder: self-attention over the target tokens so far, cross-attention to the
-source, and a feed-forward network.
+"""One layer of the decoder: self-attention, cross-attention to the source, feed-forward network.
 
     x ← residual(x, self_attention over earlier targets)
     x ← residual(x, cross_attention over the encoder's memory)

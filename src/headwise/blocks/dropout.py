@@ -1,12 +1,11 @@
-"""Dropout from random bytes: each number of x is set to zero with probability p, and the others are
-multiplied by 1 / (1 - p).
+"""Dropout: each number is set to zero with probability p; the others are multiplied by 1 / (1 - p).
 
     noise ~ uniform{0 … 255},  t = round(256 p)
     y = x · 256 / (256 - t) where noise ≥ t, else 0
 
-Most of the cost of dropout is that of its random numbers, so one byte decides about one number. The
-rate is therefore a multiple of 1/256 (0.1 becomes 0.1016). The scale uses the actual rate, so the
-mean of y is exactly x.
+Most of the cost of dropout is that of its random numbers, so one random byte decides about one
+number. The rate is therefore a multiple of 1/256 (0.1 becomes 0.1016). The scale uses the actual
+rate, so the mean of y is exactly x.
 
 - Eager: each draw of 64 bits is cut into 8 bytes.
 - Compiled: the byte is a hash of (seed, index of the number), 15 integer operations that are fused

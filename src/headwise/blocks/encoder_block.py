@@ -1,5 +1,4 @@
-"""One layer of the encoder: self-attention over all source tokens, then a feed-forward network for
-each token.
+"""One layer of the encoder: self-attention over all source tokens, then a feed-forward network.
 
     x ← residual(x, self_attention)
     x ← residual(x, feed_forward)

@@ -1,11 +1,10 @@
-"""The feed-forward network: two linear maps with a non-linearity between them, applied to each
-token by itself.
+"""The feed-forward network of a layer: two linear maps with a non-linearity between them.
 
     plain:  y = activation(x W₁ + b₁) W₂ + b₂                activation = ReLU or GELU
     gated:  y = (silu(x W_g) ⊙ (x W₁)) W₂                    Shazeer 2020 (SwiGLU)
 
 Vaswani et al. 2017, section 3.3. Attention moves information between tokens; the feed-forward
-network transforms each token.
+network transforms each token by itself.
 
 Tested against: the formulas written out with matrix products.
 """

@@ -1,11 +1,10 @@
-"""A learned mixture of layers: a task takes from each layer of a pre-trained model as much as it
-needs.
+"""A learned mixture of the layers of a pre-trained model (ELMo).
 
     x = γ · Σ_j softmax(s)_j h_j                h_0: the word vectors, h_1 … h_L: the layers
 
 Lower layers of a language model represent endings and word classes, higher ones word senses (Peters
-et al. 2018, ELMo). s begins at 0, an even mixture, and γ at 1. Tested against: one layer alone when
-its s is far above the others; the sum written out.
+et al. 2018), so each task learns its own weights s. s begins at 0, an even mixture, and γ at 1.
+Tested against: one layer alone when its s is far above the others; the sum written out.
 """
 
 from collections.abc import Sequence

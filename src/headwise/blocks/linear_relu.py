@@ -1,5 +1,4 @@
-"""relu(x Wᵀ + b) as one operation: the maximum is taken while the result of the product is in
-registers.
+"""relu(x Wᵀ + b) as one operation, which saves memory traffic on a GPU.
 
 The hidden layer is the widest tensor of a Transformer. As two operations, a GPU stores it, reads it
 again for the maximum, stores the result and a mask for the backward pass: 4.5 passes over it. Here

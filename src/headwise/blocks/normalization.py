@@ -1,12 +1,12 @@
-"""Normalisation: the vector of every token is scaled to a standard size, so that values do not grow
-with depth.
+"""Layer norm and RMS norm: the vector of every token is scaled to a standard size.
 
     layer:  y = (x − mean(x)) / √(var(x) + ε) · gain + shift        Ba, Kiros & Hinton 2016
     rms:    y =  x / √(mean(x²) + ε) · gain                          Zhang & Sennrich 2019
 
-Both use one token only, so neither batch nor length matters. RMS drops the centring: slightly
-cheaper, with equal quality. Norms with statistics over the tokens of a batch (`TokenNorm`:
-power_norm.py, batch_norm.py) must know which tokens are padding.
+So values do not grow with depth. Both norms use one token only, so neither batch nor length
+matters. RMS norm drops the centring: slightly cheaper, with equal quality. Norms with statistics
+over the tokens of a batch (`TokenNorm`: power_norm.py, batch_norm.py) must know which tokens are
+padding.
 
 Tested against: the formulas in double precision.
 """

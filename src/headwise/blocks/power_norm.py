@@ -4,17 +4,18 @@
     ψ² ← a ψ² + (1 − a) · mean over real tokens of x̂²,  a = 0.9
 
     backward:  x̂' = (z' − ν z) / √(ψ² + ε),   ν ← ν (1 − (1 − b) Γ) + (1 − b) Λ,  b = 0.9
-               Γ = mean of z²,  Λ = mean of z' z
+               Γ = mean of z²,  Λ = mean of z' z;  x̂' and z' are gradients of the loss
 
-Shen et al. 2020 (PowerNorm). No mean is subtracted. After a warm-up, in which the statistics of the
-batch are used, training divides by the same running number as inference, which batch norm does not.
-Because ψ depends on all earlier batches, the exact derivative would run through them; ν is a
-running estimate of it over real tokens, because padding has no part in ψ.
+Shen et al. 2020 (PowerNorm). No mean is subtracted. During a warm-up the statistics of the batch
+are used. Afterwards training divides by the same running number as inference, which batch norm does
+not. Because ψ depends on all earlier batches, the exact derivative would run through them; ν is a
+running estimate of it. Padding counts in neither.
 
 As in the paper, the backward pass divides by the ψ of the forward pass (the authors' code divides
 by that of the batch). In the warm-up ψ² is the plain mean of all batches so far. All statistics are
 saved buffers that are changed in place, so that a resumed run has the same bits and a step can be
-recorded. Each of several processes keeps its own statistics; a checkpoint has those of the first.
+recorded as a CUDA graph. Each of several processes keeps its own statistics; a checkpoint has those
+of the first.
 
 Tested against: the formulas written out step by step, padding that changes nothing, an affine map
 in inference.

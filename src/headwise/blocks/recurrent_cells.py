@@ -1,7 +1,5 @@
-"""Recurrent layers: a state is carried from word to word, and each word changes it.
-
-The plain cell overwrites its state. The gates of LSTM and GRU let a cell keep parts of its state
-(c, h) over many words, because new information is added to it instead of multiplying it.
+"""Recurrent layers (RNN, LSTM, GRU): a state is carried from word to word, and each word changes
+it.
 
     RNN    h' = tanh(W x + b + U h + d)          Elman 1990
     LSTM   i, f, o = σ(W x + b + U h + d) each with its own rows;   g = tanh(W x + b + U h + d)
@@ -9,10 +7,13 @@ The plain cell overwrites its state. The gates of LSTM and GRU let a cell keep p
     GRU    r, z = σ(W x + b + U h + d);   n = tanh(W x + b + r ⊙ (U h + d))
            h' = (1 - z) ⊙ n + z ⊙ h          Cho et al. 2014
 
-W x of all times is one product; only U h depends on the word before. The equations are written out
-below (`written_out=True`, and `step` for one word); the fast path is torch's fused loop over the
-same weights, whose rows are ordered i f g o (LSTM) and r z n (GRU). A sentence of a padded batch
-ends at its length: later outputs are zeros, and its state is the one after its last word.
+The plain RNN overwrites its state. The gates of LSTM and GRU let a cell keep parts of its state
+(c, h) over many words, because new information is added to it instead of multiplying it.
+
+W x of all times is one product; only U h depends on the word before. This file has the equations
+(`written_out=True`, and `step` for one word). The fast path is torch's fused loop over the same
+weights, whose rows are ordered i f g o (LSTM) and r z n (GRU). A sentence of a padded batch ends at
+its length: later outputs are zeros, and its state is the one after its last word.
 
 Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with copied weights, outputs and gradients,
 several layers, both directions, and padded = one by one.

@@ -1,5 +1,7 @@
-"""`headwise compare` trains variants with the same budget; `compare attention` measures all kernels
-by length; `compare lineage` compares language models from n-grams to GPT on one text.
+"""`headwise compare`: trains variants of a recipe with the same budget and compares them.
+
+`compare attention` measures all attention kernels by length; `compare lineage` compares language
+models from n-grams to GPT on one text.
 """
 
 import argparse

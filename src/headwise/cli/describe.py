@@ -1,4 +1,4 @@
-"""`headwise describe`: what is in a model: parameters, memory and operations, part by part."""
+"""`headwise describe`: the parts of a model, with parameters, memory and operations of each."""
 
 import argparse
 import json

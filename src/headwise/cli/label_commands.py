@@ -1,6 +1,4 @@
-"""What `headwise classify` and `headwise tag` share: their options, the source of the texts, and
-tables of classes.
-"""
+"""Code that `headwise classify` and `headwise tag` share: options, input, tables."""
 
 import argparse
 import json

@@ -1,5 +1,6 @@
-"""How this process was started: whether it is the process that prints (the first one under
-torchrun), and the command that resumes its run.
+"""How this process was started: alone or by torchrun, and by which command.
+
+Under torchrun only the first process prints. The command is needed to tell the user how to resume.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""The parser, the list of commands, and the place where errors become messages and exit statuses.
+"""The command line's entry: the parser, the list of commands, and errors as messages and statuses.
 
 Exit status: 0 done · 1 our failure · 2 the caller's mistake · 3 bad or damaged data · 130/143 after
 a saved stop. Results go to standard output, progress and messages to standard error. A command has
-up to three parts: `add_parser` declares its options, `check` refuses options that contradict each
-other, `run` does the work. The files that options name are checked between `check` and `run`
+up to three functions: `add_parser` declares its options, `check` refuses options that contradict
+each other, `run` does the work. The files that options name are checked between `check` and `run`
 (options/path_checks.py). Nothing heavy is imported before `run`, so help and most errors are fast.
 """
 

@@ -1,6 +1,4 @@
-"""`headwise plan`: what a run of any task will take, before it is started: memory, speed, duration,
-disk, layout.
-"""
+"""`headwise plan`: predicts memory, speed, duration, disk and layout of a run, for any task."""
 
 import argparse
 import contextlib

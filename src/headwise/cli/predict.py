@@ -1,6 +1,4 @@
-"""`headwise predict`: the most probable next words by any language model, or words for a gap by a
-masked one.
-"""
+"""`headwise predict`: the most probable next words, or (masked models) words for a gap."""
 
 import argparse
 import json

@@ -1,6 +1,4 @@
-"""`headwise senses`: whether a model distinguishes the senses of a word; a table for each model and
-layer, and a picture of one word.
-"""
+"""`headwise senses`: whether a model distinguishes the senses of a word, by model and layer."""
 
 import argparse
 import json

@@ -1,10 +1,10 @@
-"""Every attention kernel at growing lengths, for `headwise compare attention`.
+"""Measures every attention kernel at growing lengths, for `headwise compare attention`.
 
-Each kernel is measured at growing lengths until the next one would not fit. Memory and time of the
-next length are extrapolated from the last two (quadratically if there is only one), and a length
-that would not fit is left out with the reason. If the first length has a large table of scores,
-shorter lengths are tried before it. The table is saved after every point, so a second call
-continues where the first one ended and tries again what was left out.
+A kernel is measured until the next length would not fit into memory or time. Both are extrapolated
+from the last two lengths (quadratically if there is only one); a length that would not fit is left
+out with the reason. If the first length has a large table of scores, shorter lengths are tried
+before it. The table is saved after every point, so a second call continues where the first one
+ended and tries again what was left out.
 
 Tested with a fake clock, and with every kernel once at toy size.
 """

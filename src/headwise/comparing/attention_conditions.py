@@ -1,5 +1,6 @@
-"""The choices of `headwise compare attention`: kernels by name, and the conditions that `auto`
-means on this machine.
+"""The options of `headwise compare attention`: which kernels, and under which conditions.
+
+`auto` chooses conditions that suit this machine.
 """
 
 import difflib

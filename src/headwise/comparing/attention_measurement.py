@@ -1,4 +1,4 @@
-"""One kernel at one length: its time, its memory, and its distance from exact attention.
+"""Measures one attention kernel at one length: time, memory, and distance from exact attention.
 
     time       forward, and forward + backward: the median of several calls after warming up, with
                the GPU synchronised and without compilation
@@ -7,11 +7,11 @@
     distance   ‖out − exact‖ / ‖exact‖ over all heads and positions; exact is softmax attention of
                the same q, k, v in fp32, or what the kernel declares to approximate
 
-The input is one fixed draw of normal numbers. Time and memory do not depend on it, but it is the
-hardest case for the distance: no keys are similar, so softmax spreads its weight over the whole
-length, and every kernel that leaves keys out must be far off (a window of w keys by about √(n/w)).
-The distance tells how well a kernel approximates softmax, not how well a model trained with it
-works; `headwise compare RECIPE` measures that.
+The input is one fixed draw of normal numbers. Time and memory do not depend on it. For the distance
+it is the hardest case: no keys are similar, so softmax spreads its weight over the whole length n,
+and every kernel that leaves keys out must be far off (a window of w keys by about √(n/w)). The
+distance tells how well a kernel approximates softmax, not how well a model trained with it works;
+`headwise compare RECIPE` measures that.
 
 Tested on a CPU with every kernel; the distance of fused attention is rounding error.
 """

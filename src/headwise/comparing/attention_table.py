@@ -1,9 +1,8 @@
-"""The measurements of `headwise compare attention` as tables: kernels as rows, lengths as columns,
-and the slope of each kernel.
+"""Tables of `headwise compare attention`: kernels as rows, lengths as columns, and the slopes.
 
-The slope is the exponent a of cost ∝ lengthᵃ: a line fitted to the logarithms from length 4,096 on,
-or to the last three lengths if fewer than two are that long. It is 1 for a linear kernel and 2 for
-a quadratic one.
+The slope of a kernel is the exponent a of cost ∝ lengthᵃ: a line fitted to the logarithms from
+length 4,096 on, or to the last three lengths if fewer than two are that long. It is 1 for a linear
+kernel and 2 for a quadratic one.
 
 Tested with points whose slopes are known.
 """

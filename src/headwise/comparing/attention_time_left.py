@@ -1,11 +1,10 @@
-"""The remaining time of `headwise compare attention`, estimated from the points measured so far.
+"""Estimates the remaining time of `headwise compare attention` from the points measured so far.
 
-The time of a point is that of its calls, which are repeated for about a second each, and of the
-work around them (building, comparing with exact attention, compiling on a GPU). Calls at the next
-length are extrapolated from shorter ones; a kernel without measurements is expected to take the
-mean of the others; the work around the calls is the mean so far.
+    time of a point = repeated(forward) + repeated(forward + backward) + other work
 
-    point = repeated(forward) + repeated(forward + backward) + around
+Calls are repeated for about a second. Their time at the next length is extrapolated from shorter
+ones; a kernel without measurements is expected to take the mean of the others. The other work
+(building, comparing with exact attention, compiling on a GPU) is expected to take its mean so far.
 
 Tested with points that take known times.
 """

@@ -1,5 +1,6 @@
-"""The history of language models on one text: n-grams, neural n-gram, RNN, LSTM and GPT, each asked
-the same questions.
+"""`headwise compare lineage`: language models from n-grams to GPT, compared on one text.
+
+n-grams, neural n-gram, RNN, LSTM and GPT answer the same questions:
 
     perplexity of the test text · parameters · training time · words a second
     which is more natural: a line of the test text, or the same line with two neighbouring words
@@ -8,7 +9,7 @@ the same questions.
 
 All models that are trained have the same budget: the same number of updates with the same number of
 tokens; n-grams are counted. Every model is an ordinary run below the directory, so a second call
-takes finished runs and resumes the others. If the text has changed since, all of them are trained
+keeps finished runs and resumes the others. If the text has changed since, all of them are trained
 again.
 
 Tested with tiny budgets: the table, a second call, a changed text, Chinese, and a directory that

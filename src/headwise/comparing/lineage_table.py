@@ -1,6 +1,4 @@
-"""The table of the history of language models: the questions, the answers of every model, and the
-comparison as markdown.
-"""
+"""The table of `headwise compare lineage`: questions, the answers of every model, and markdown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""The result of a comparison of recipes: one row for each variant, the notes that a reader needs,
-and the table as markdown.
+"""The table of `headwise compare`: one row for each variant, notes for the reader, and markdown.
 
 Tested with hand-made rows: a difference is reported only if it is significant, and a failure has
 its reason.

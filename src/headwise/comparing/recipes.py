@@ -1,12 +1,11 @@
-"""The comparison of recipes: which way of training is better, and is the difference significant?
-`headwise compare` prints the table.
+"""`headwise compare`: trains variants of a recipe and tests whether their scores differ.
 
-Every variant is trained with the same seeds, data and budget. What quality is, the task says
+Every variant is trained with the same seeds, data and budget. The task defines the score
 (tasks/yardstick.py): BLEU and chrF for translators, accuracy for taggers and classifiers,
-perplexity for language models. It is the mean over seeds, with an interval that covers the test set
-and the seeds (evaluation/several_seeds.py). A difference from the first variant is reported only if
-it is significant at 5 %. Time per step and memory are those of training, speed that of processing
-the test set.
+perplexity for language models. The table has the mean over seeds, with an interval that covers the
+choice of the test set and of the seeds (evaluation/several_seeds.py). A difference from the first
+variant is reported only if it is significant at 5 %. Time per step and memory are those of
+training; speed is that of processing the test set.
 
     DIR/comparison.json   DIR/comparison.md   DIR/quality.png   DIR/learning-curves.png
     DIR/runs/VARIANT/seed-N/   one run each

@@ -1,12 +1,11 @@
-"""The runs of a comparison: each is an ordinary `headwise train` in its own process, a few at a
-time.
+"""Runs the trainings of a comparison: each is `headwise train` in its own process, a few at a time.
 
 Separate processes keep the measurements apart: compiled code, cached memory or a failed device of
 one run cannot affect the next. A finished run is not repeated, and an interrupted one resumes from
-its checkpoint. A run directory with another recipe, and everything that all runs would refuse
-(shared_data.py), is refused before anything starts. If one run fails, the others continue. Signals
-are passed on, and all runs save; they also save if the comparison is killed (child_processes.py). A
-run that another process is training is waited for.
+its checkpoint. Before anything starts, the comparison is refused if a run directory holds another
+recipe, or if all runs would fail (shared_data.py). If one run fails, the others continue. Signals
+are passed on, and all runs save; they also save if the comparison is killed (child_processes.py).
+If another process is training a run, the comparison waits for it.
 
 Tested with runs that finish, fail, are stopped and are trained by another process, and with a
 changed recipe.

@@ -1,8 +1,8 @@
-"""The scores of a comparison's variants, from what each run kept of its test set.
+"""Computes the scores of a comparison's variants from the files that each run saved.
 
-All runs must have been asked the same: as many items, and where the score is a mean over tokens the
-same number of tokens in each item. A run that was asked something else, or whose score is infinite
-(an n-gram model without smoothing gives a new word probability 0), gets no interval but a reason.
+All runs must have scored the same items; if the score is a mean over tokens, each item must have
+the same number of tokens in all runs. A run with other items, or with an infinite score (an n-gram
+model without smoothing gives a new word probability 0), gets a reason instead of an interval.
 
 Tested with real runs of every task, and with hand-made files of scores.
 """

@@ -1,10 +1,9 @@
-"""What the runs of a comparison share: it is checked and prepared once, before the first run
-starts.
+"""Checks and prepares what the runs of a comparison share, before the first run starts.
 
-Devices, memory, files and text are checked once for all runs that have them in common, so an error
-that every run would meet after a minute is reported once, before anything starts. Which runs then
-share prepared data, their task says (`Task.shared_data`): translators with the same `data` and
-`text` do (data/pairs/shared_preparation.py), the others each read their text by themselves.
+Devices, memory, files and text are checked once for all runs. So an error that every run would meet
+after a minute is reported once, before anything starts. Each task says which runs can share
+prepared data (`Task.shared_data`). Translators with the same `data` and `text` do
+(data/pairs/shared_preparation.py); runs of other tasks each read their text by themselves.
 
 Tested with missing data, with variants that share data and that do not, and with a resumed
 comparison.

@@ -6,8 +6,8 @@ batch is the next `rows` of it. A cursor of three integers is a position in the 
 run resumes exactly.
 
 The stream does not depend on the number of processes. An update uses the rows of `accumulation`
-batches; N processes take consecutive equal shares of these rows, and a share larger than a batch is
-cut into batches again:
+batches. N processes take consecutive equal shares of these rows; a share larger than a batch is cut
+into batches again:
 
     accumulation 1, 2 processes    | process 0 | process 1 |    half a batch each
     accumulation 4, 2 processes    | batch 0 | batch 1 | batch 2 | batch 3 |    two batches each

@@ -1,12 +1,12 @@
-"""How a recipe names a corpus: a string or a mapping, one or several.
+"""Reads the name of a corpus in a recipe: a string or a mapping, one or several.
 
     known:NAME                  a public corpus that `headwise data fetch` downloaded
     pocket:SPLIT[:COUNT]        sentences of the built-in grammar
-    any other string            a path; each kind of data decides what kind of file it is
+    any other string            a path; each task decides by the file name how to read it
     {path: …, limit: 10}        the same with options; the kind follows from the keys unless given
 
-A language code is the suffix of a file name (corpus/train.en), so that only characters of such a
-suffix are allowed.
+A language code is also the suffix of a file name (corpus/train.en), so it may contain only
+characters of such a suffix.
 
 Tested through the recipes of every task.
 """

@@ -1,10 +1,10 @@
-"""Whether the first line of a table is a header: names of columns instead of a row.
+"""Detects whether the first line of a table is a header: names of columns instead of a row.
 
     en<TAB>de      source<TAB>target      English<TAB>German      text<TAB>label
 
 Only exact names count (apart from case and spaces), and only if every column that is read has one.
-A sentence is never taken for a header, and a header with other words is not recognised. A header
-that is found is reported, not skipped: the recipe must say `header: true`.
+A sentence is never taken for a header; a header with other words is not recognised. A detected
+header is reported, not skipped: the recipe must say `header: true`.
 
 Tested against: names and sentences by hand.
 """

@@ -8,7 +8,7 @@ is stored as
     target_input   <s> y₁ … yₘ
     target_output  y₁ … yₘ </s>
 
-Thousands of rows are built at once by array operations; a batch is a slice. `row_packing.py`
+Thousands of rows are built at once by array operations; a batch is a slice. `row_assignment.py`
 decides which pairs share a row. Tested against: unpacking a batch gives the pairs back.
 """
 

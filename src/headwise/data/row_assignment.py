@@ -1,7 +1,8 @@
-"""Packing: which sentence pairs share a row of fixed length, so that little is padding.
+"""Packing: decides which sentence pairs share a row of fixed length, so that little is padding.
 
 A row has space for S source and T target tokens, and its pairs fill both sides: bin packing in two
-dimensions. All rows are filled together by array operations, in three steps:
+dimensions. All rows are filled together by array operations, in three steps. The pool is the pairs
+that are not yet in a row.
 
     1. deal   largest pairs first: in each round long pairs go to the emptiest rows, and among
               rows that are equally empty, pairs with long sources to rows short of source

@@ -1,7 +1,7 @@
-"""Rows of any kind as one endless stream of batches that can be resumed and shared by processes.
+"""Turns the rows of each epoch into one endless stream of batches that can be resumed and shared.
 
 The rows of an epoch are a function of the epoch's number. A cursor {epoch, row} is a position in
-the stream, and an update takes the next rows of it; N processes take consecutive equal shares of
+the stream, and an update takes the next rows of it. N processes take consecutive equal shares of
 these rows (`Share` in batching.py), so that together they see what one process would see.
 
 Tested against: resumed = uninterrupted from every cursor; the shares together = one process

@@ -1,4 +1,4 @@
-"""Token ids of sentence pairs on disk, memory-mapped: a corpus of any size in little memory.
+"""Stores token ids of sentence pairs on disk, memory-mapped: a corpus of any size in little memory.
 
 Each side is one file of token ids (uint16 if the vocabulary is small enough, else uint32) and one
 file of int64 offsets:
@@ -6,8 +6,8 @@ file of int64 offsets:
     source(i) = tokens[offsets[i] : offsets[i + 1]]
 
 The writer streams blocks through buffers of fixed size and publishes the directory at once with
-checksums (`storage/`). The SHA-256 of the manifest is the fingerprint of the store, which a resumed
-run compares. Pairs of several corpora are stored one corpus after another, so that `order.py` can
+checksums (`storage/`). The SHA-256 of the manifest is the fingerprint of the store; a resumed run
+compares it. Pairs of several corpora are stored one corpus after another, so that `order.py` can
 mix them by weight.
 
 Tested against: the lists that were written, for every block size.

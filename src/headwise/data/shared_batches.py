@@ -1,11 +1,13 @@
-"""Batches of rows that several processes share, for streams that do not know of processes.
+"""Divides batches among the processes of a training, for streams that do not know of processes.
 
-    accumulation 1       each process takes its part of the rows of every batch
-    accumulation k · N   each of N processes takes every N-th batch of an update
+With N processes:
+
+    accumulation 1       each process takes its share of the rows of every batch
+    accumulation k · N   each process takes every N-th batch of an update
 
 Together the processes see exactly the batches that one process would see, so the sum of their
 gradients is the gradient of one. Rows that carry a state from batch to batch (`carried`) stay with
-one process and are therefore always cut, never dealt out.
+one process, so such batches are always divided by rows.
 Tested against: the shares put together are the batch; resumed = uninterrupted.
 """
 

@@ -1,8 +1,8 @@
-"""Split a corpus by its sentences, so that training, validation and test never share one.
+"""Splits a corpus by its sentences, so that training, validation and test never share one.
 
-A hash of the letters and digits of one side decides the part of a pair. A sentence that occurs
-twice, in two corpora, or with other punctuation therefore falls into the same part everywhere, and
-no list of sentences has to be stored.
+The letters and digits of one side of a pair are hashed, and the hash decides the split. So a
+sentence that occurs twice, in two corpora, or with other punctuation falls into the same split
+everywhere, and no list of sentences has to be stored.
 
     h = BLAKE2b(letters and digits, lower case) mod `of`
     h < test: test;   else h < test + valid: validation;   else: training

@@ -2,10 +2,10 @@
 
     score = f( Σ sums / Σ weights )        f: exp for perplexity, 100 × for accuracy in percent
 
-An item (a sentence, a text, a point) adds its sum and its weight: the negative log-likelihood of
-its tokens and their number, for example. A resample of the items sums both, so the bootstrap of
-`several_seeds.py` needs no model. Tested against: numbers by hand, and the paired bootstrap of
-accuracies.
+Each item (a sentence, a text, a point) has a sum and a weight; for perplexity, the negative
+log-likelihood of its tokens and their number. The score of a resample needs only these numbers, so
+the bootstrap of `several_seeds.py` needs no model. Tested against: numbers by hand, and the paired
+bootstrap of accuracies.
 """
 
 from collections.abc import Callable, Sequence

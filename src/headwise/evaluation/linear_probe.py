@@ -1,11 +1,12 @@
-"""A linear probe: how well a linear classifier separates classes of given vectors.
+"""A linear probe: how well a linear classifier can tell classes apart by given vectors.
 
     minimise  Σ_i w_i · -log softmax(W x_i + b)_{y_i}  +  λ/2 |W|²
     w_i = 1 / (number of classes · size of the class), so that Σ w = 1
 
-Every class has the same weight, whatever its size, and features are standardised on the training
-part. The problem is convex: L-BFGS on all examples in double precision finds its only minimum, the
-same on every run. If all vectors are equal, the probe predicts the most frequent class.
+x_i is a vector and y_i its class. Every class has the same weight, whatever its size, and features
+are standardised on the training data. The problem is convex: L-BFGS on all examples in double
+precision finds its only minimum, the same on every run. If all vectors are equal, the probe
+predicts the most frequent class.
 
     accuracy            share of all examples that are correct
     balanced accuracy   mean over classes of that share: 1/classes for a random guess

@@ -1,4 +1,4 @@
-"""The mean score of a recipe over several seeds, with an interval for seed and test set.
+"""The mean score of a recipe over several seeds, with a confidence interval.
 
 Two things would differ in a repetition: the test set (a paired bootstrap with the same sentences
 for every model, Koehn 2004) and the seed (initial weights, order of data). Their variances add up:
@@ -8,11 +8,12 @@ for every model, Koehn 2004) and the seed (initial weights, order of data). Thei
     interval                 = value ± t(ν) · √variance,   ν = V² / Σ (V_i² / ν_i)
                                                            (Satterthwaite 1946)
 
-A variance estimated from 3 seeds is inaccurate, hence Student's t with few degrees of freedom ν.
-With one seed nothing is known of the second variance, and the interval speaks of these two models,
-not of their recipes. With two seeds t is up to 12.7, and an interval may exceed the range of a
-score: it is then cut and marked. Tested against: tables of Student's t, a hand-computed Welch test,
-the plain paired bootstrap, coverage on simulated seeds.
+V_i are the terms of a variance, ν_i their degrees of freedom, V their sum. A variance estimated
+from 3 seeds is inaccurate, hence Student's t with few degrees of freedom ν. With one seed nothing
+is known of the variance between seeds, and the interval speaks of these two models, not of their
+recipes. With two seeds t is up to 12.7, and an interval may exceed the range of a score: it is then
+cut and marked. Tested against: tables of Student's t, a hand-computed Welch test, the plain paired
+bootstrap, coverage on simulated seeds.
 """
 
 import math

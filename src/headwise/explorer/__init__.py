@@ -1,5 +1,6 @@
-"""What a model computes, shown to people: `data` computes traces and tables, `pictures` draws them,
-`static` is the page.
+"""The explorer: shows what a model computes, as values, pictures and a web page.
+
+`data` computes traces and tables, `pictures` draws them, `static` is the page.
 """
 
 from headwise.explorer.data.attention_maps import AttentionMap, HeadChoice, MapKind, Trace

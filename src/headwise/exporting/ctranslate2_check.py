@@ -1,4 +1,4 @@
-"""Compare an exported translator with Headwise on probe sentences before it is published.
+"""Compares an exported translator with Headwise on probe sentences, before it is published.
 
     float32      the log-probability of every token within 1e-3 (rounding makes about 1e-6); greedy
                  search and beam search equal token for token

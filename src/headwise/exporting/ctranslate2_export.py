@@ -1,4 +1,4 @@
-"""Export a translator to a directory that CTranslate2 and sentencepiece can use without Headwise.
+"""Exports a translator to a directory that CTranslate2 and sentencepiece can use without Headwise.
 
     model.bin  config.json  *_vocabulary.json      read by CTranslate2
     pieces.model (or source.model, target.model)   read by sentencepiece

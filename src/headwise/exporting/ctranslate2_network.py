@@ -1,5 +1,4 @@
-"""A Transformer as a CTranslate2 network: the same weights under other names, so that another
-program computes the same function.
+"""Converts a Transformer to a CTranslate2 network: the same weights under other names.
 
     Headwise                   CTranslate2 (ctranslate2.specs)
     query, key_value           self_attention.linear_0 (all three stacked);
@@ -11,8 +10,8 @@ program computes the same function.
     relative                   relative_position_keys, relative_position_values
     t5                         relative_attention_bias
 
-Klein et al. 2020 (OpenNMT's engine, C++ without torch). A part that CTranslate2 cannot express is
-named in an error before anything is written.
+Klein et al. 2020 (OpenNMT's engine, C++ without torch). If CTranslate2 cannot express a layer of
+the model, an error names it before anything is written.
 
 Tested against: the log-probability of every token and the results of both searches, for each
 combination (1e-4).

@@ -1,4 +1,4 @@
-"""A recipe's search as arguments of CTranslate2's `translate_batch`, with equal translations.
+"""Translates a recipe's search into arguments of CTranslate2's `translate_batch`.
 
     size                    beam_size
     length penalty          average: length_penalty = alpha (the end counts: return_end_token);
@@ -6,13 +6,12 @@
     stop rule filled        patience 1, exactly the same rule
     likely, proven          patience 2: CTranslate2 stops once 2k hypotheses have finished
 
-`max_decoding_length` holds for a whole call, ours for each sentence
-(`decoding/rules/length_limit.py`), so the caller passes sentences of one limit at a time.
-CTranslate2's default `min_decoding_length` of 1 forbids the end at the first step and renormalises;
-0 keeps the probabilities of the model. `likely` and `proven` have no exact counterpart: with
-patience 2 all of 1,200 sentences of the demos (en-de, zh-en) were the same, with patience 1 all but
-28 (and all of them with the stop rule filled). Settings that cannot be expressed are listed for the
-user.
+Our length limit is per sentence (`decoding/rules/length_limit.py`), but `max_decoding_length` holds
+for a whole call, so the caller passes sentences of one limit at a time. `min_decoding_length` is 0,
+which keeps the probabilities of the model; the default of 1 forbids the end at the first step and
+renormalises. `likely` and `proven` have no exact counterpart: with patience 2 all of 1,200
+sentences of the demos (en-de, zh-en) were the same, with patience 1 all but 28 (and all of them
+with the stop rule filled). Settings that cannot be expressed are listed for the user.
 
 Tested against: both programs' outputs (tests/exporting/test_ctranslate2_export.py).
 """

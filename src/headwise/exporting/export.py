@@ -1,4 +1,5 @@
-"""Export of trained models to other programs: translators to CTranslate2, n-grams to ARPA files.
+"""Exports trained models to other programs: translators to CTranslate2, n-grams to ARPA files.
+
 The name of the output decides which.
 """
 

@@ -1,7 +1,7 @@
-"""What only a GPU runs: three kernels written in Triton, and the recording of steps as CUDA graphs.
+"""Code for GPUs: kernels written in Triton, and the recording of steps as CUDA graphs.
 
-Every kernel here repeats a function that stands elsewhere in plain torch, which is the definition,
-the fallback and what it is tested against:
+For each kernel there is a function in plain torch that computes the same. It is the definition, the
+fallback, and what the kernel is tested against:
 
     cache_slot_attention.py   attention/cache_slot_attention.py   a step of attention over the cache
     projection.py             blocks/inference/projection.py      product with norm and residual

@@ -1,7 +1,7 @@
-"""One selection step of a beam search in one kernel; in torch it takes seventy kernels, each of
-which takes as long as its launch.
+"""A GPU kernel for one selection step of a beam search.
 
-One program handles one sentence. It goes through the best 2k candidates of the sentence in order: a
+In torch the step takes seventy kernels, each of which takes as long as its launch. Here one Triton
+program handles one sentence. It goes through the best 2k candidates of the sentence in order: a
 finished one replaces the worst finished hypothesis if it is better; the first k others are the new
 beam. Visiting them in order makes the sorting and gathering of the torch form unnecessary; finished
 hypotheses stay unsorted until they are read.

@@ -1,12 +1,12 @@
-"""Attention of one decoding step in one kernel: one query a row, with keys and values found through
-a table of slots.
+"""A GPU kernel for attention of one decoding step, over a cache that is never reordered.
 
-One program handles one head of one row. It goes over the positions of the row in blocks with a
-running maximum and sum (Dao et al. 2022), reading position t from the slot in the table; if a new
-key and value are given, it also writes them into the row's own slot at the next position. The
-number of positions is read from device memory, so the launch is the same at every step and can be
-recorded, yet no step reads more than has been written. A second kernel handles all rows of a
-sentence at once, which share the keys and values of the source.
+attention/cache_slot_attention.py explains the table of slots, which says where the cache holds each
+position of a row. One Triton program handles one head of one row. It goes over the positions of the
+row in blocks with a running maximum and sum (Dao et al. 2022), reading position t from the slot in
+the table. If a new key and value are given, it also writes them into the row's own slot at the next
+position. The number of positions is read from device memory, so the launch is the same at every
+step and can be recorded, yet no step reads more than has been written. A second kernel handles all
+rows of a sentence at once, which share the keys and values of the source.
 
 Tested against: attention/cache_slot_attention.py.
 """

@@ -1,9 +1,8 @@
-"""Launch of the kernels of this folder: on Hopper, before the previous kernel has ended.
+"""Launches the kernels of this folder early: on Hopper GPUs, before the previous kernel has ended.
 
-With programmatic dependent launch (CUDA 11.8) a kernel overlaps its start, and the reading of
-inputs that do not depend on the previous kernel, with the end of that kernel; where it needs the
-results it waits. Reading anything that another kernel wrote, and writing anything at all, must come
-after the wait.
+This is programmatic dependent launch (CUDA 11.8). A kernel starts, and reads inputs that do not
+depend on the previous kernel, while that kernel is still ending. Then it waits for its results. A
+kernel may read what another kernel wrote, and write anything at all, only after the wait.
 """
 
 from functools import cache

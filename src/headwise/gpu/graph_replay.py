@@ -1,5 +1,4 @@
-"""Record a function once as a CUDA graph, then replay it: for functions that are called many times
-with tensors of the same shape.
+"""Records a function once as a CUDA graph, then replays it with tensors of the same shape.
 
 Launching a kernel costs the CPU several microseconds, more than most kernels of a decoding step
 take. A CUDA graph holds all launches of a step, and replaying it is one launch. The function must

@@ -1,11 +1,11 @@
-"""Norm, product, bias, activation and residual of a few rows in one kernel; addition and norm of
-many rows in another.
+"""GPU kernels for a linear layer with its norm, bias, activation and residual.
 
+One kernel computes all of them for a few rows; another computes addition and norm for many rows.
 With few rows a product is bound by reading its weights, and a kernel that only adds or normalises
-costs as much as the product itself: the time of its launch. So one program computes a part of the
-outputs: it normalises the rows itself (a row is small), multiplies with its part of the weights and
-applies what follows the product. The weights do not depend on the previous kernel, so they are
-loaded while that one still runs (`gdc_wait` marks where its results are first needed).
+costs as much as the product itself: the time of its launch. So one Triton program computes a part
+of the outputs: it normalises the rows itself (a row is small), multiplies with its part of the
+weights and applies what follows the product. The weights do not depend on the previous kernel, so
+they are loaded while that one still runs (`gdc_wait` marks where its results are first needed).
 
 Tested against: blocks/inference/projection.py.
 """

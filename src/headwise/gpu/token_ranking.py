@@ -1,9 +1,9 @@
-"""The best tokens of every row and their log-probabilities, computed from the logits in one kernel.
+"""A GPU kernel that finds the best tokens of every row and their log-probabilities.
 
-One program holds the logits of a row and computes their log-sum-exp and the maximum of every block
-of 64. Then it takes the greatest, the next, …: only the block of the token just taken must be
-searched again. The [row, vocab] table of log-probabilities is never written; in torch it is written
-once and read three times.
+One Triton program holds the logits of a row and computes their log-sum-exp and the maximum of every
+block of 64. Then it takes the greatest, the next, and so on; only the block of the token just taken
+must be searched again. The [row, vocab] table of log-probabilities is never written; in torch it is
+written once and read three times.
 
 Tested against: decoding/search/candidates.py.
 """

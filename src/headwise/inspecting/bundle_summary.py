@@ -1,4 +1,4 @@
-"""What a bundle of any task holds, in a few words, after loading it as the commands do."""
+"""Summarises a bundle of any task in a few words, after loading it as the commands do."""
 
 from pathlib import Path
 

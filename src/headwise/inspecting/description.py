@@ -1,8 +1,8 @@
-"""`headwise describe`: the parts and costs of a model of any task, from a bundle, or from a recipe
-that was never trained.
+"""`headwise describe`: the parts and costs of a model of any task, from a bundle or a recipe.
 
 A bundle is described with its scores. A recipe is described as it would be built, with its largest
-vocabulary; a recipe whose model is counted says nothing of its size, because only the text does.
+vocabulary. The size of n-gram models depends on the text, so their recipes are described without
+it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
-"""Parameters and operations of a model of any task, part by part.
+"""Counts parameters and operations of a model of any task, part by part.
 
-A part is named as its weights are, with `*` for the number of a layer: `blocks.*.self_attention`.
-One sentence goes through the model and its loss on tensors without content
-(planning/step_tracing.py), and each product is added to the part that computes it. What no part
-computes belongs to the output: the loss multiplies by the output's weights itself.
+A part is a submodule of the model, named like its weights with `*` for the number of a layer:
+`blocks.*.self_attention`. One sentence goes through the model and its loss on tensors without
+content (planning/step_tracing.py), and each product is added to the part that computes it. Products
+outside all parts belong to the output, because the loss multiplies by the output's weights itself.
 
     parameters      shared weights are counted once, in the first part that has them
     operations      of the forward pass; a training step costs three times as much

@@ -1,8 +1,8 @@
-"""What is wrong with a run directory: the findings of `headwise doctor DIR`.
+"""`headwise doctor DIR`: finds out what is wrong with a run directory.
 
-It checks what resuming a run and loading a model check, with the same functions, and changes
-nothing: recipe.yaml, LATEST, checkpoints/*, best/*, snapshots/*, data/*, model/, and leftovers of a
-killed process.
+It uses the checks of resuming a run and loading a model, and changes nothing. It checks
+recipe.yaml, LATEST, checkpoints/*, best/*, snapshots/*, data/*, model/, and leftovers of a killed
+process.
 
 Tested: for each file of a run of each task, a flipped bit is damage here exactly if resuming or
 loading refuses it.

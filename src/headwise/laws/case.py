@@ -1,4 +1,4 @@
-"""One kernel for the laws: how it is built, which masks it supports, and which inputs it needs.
+"""`LawCase`: one kernel as the laws test it, with its masks and inputs.
 
 `case_of(settings)` makes a case from what a kind declares about itself (attention/capabilities.py),
 so that every kernel a recipe may name is checked as it declares itself. A case can also be written

@@ -1,9 +1,9 @@
-"""All laws over one kernel, in one call: what the author of a kernel runs.
+"""`check`: tests one kernel against all laws. The author of a kernel calls it.
 
     from headwise.laws import check
     check(Laplace(width=2.0))     # raises AssertionError and names the laws that are broken
 
-A kernel that equals another one in some setting says so, and is compared with it too:
+If a kernel equals another one in some setting, the caller says so, and the two are compared:
 
     check(Laplace(), exact=lambda length: …, reference=lambda: …)
 """

@@ -1,5 +1,7 @@
-"""What laws use to call kernels and to compare results: rounding tolerances, gradients, positions
-of queries, expected refusals."""
+"""Functions with which laws call kernels and compare results.
+
+They have rounding tolerances, gradients, positions of queries and expected refusals.
+"""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,6 +1,4 @@
-"""How much memory a training may use: what the system has free, or the limit of a container or
-process.
-"""
+"""How much memory a training may use: free memory, or the limit of a container or process."""
 
 import sys
 from pathlib import Path

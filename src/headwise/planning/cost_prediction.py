@@ -1,4 +1,4 @@
-"""Predict memory and time of a training step from its trace and the machine: a roofline model.
+"""Predicts memory and time of a training step from its trace and the machine: a roofline model.
 
     memory    weights + gradients + Adam's moments + average + activations + work space
     seconds   Σ over operations max(flops / speed, bytes / bandwidth), or the launches if longer

@@ -1,8 +1,8 @@
-"""The plan of a model that is counted, as tables in two languages and as data (`as_dict`).
+"""The plan of a model that is counted or learnt without a training loop (n-grams, word vectors).
 
-N-grams and word vectors have no training step: one process goes over the text, on the CPU of this
-machine. Their plan therefore has the size of the tables, the time and the memory, and neither
-devices nor a layout.
+One process goes over the text, on the CPU of this machine. So the plan has the size of the tables,
+the time and the memory, and neither devices nor a layout. It is shown as tables in two languages
+and as data (`as_dict`).
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""Measure this machine in a few seconds: time each distinct operation of a training step alone.
+"""Measures this machine in a few seconds: times each distinct operation of a training step alone.
 
-A table of correction factors would be wrong on the next processor. A step of a Transformer has
-about a hundred distinct operations, most of them repeated in every layer. Timed once each, their
-sum is the time of the step, with the caches, libraries and thread counts of this machine. Short
+A step of a Transformer has about a hundred distinct operations, most of them repeated in every
+layer. Timed once each, their sum is the time of the step, with the caches, libraries and thread
+counts of this machine; a table of correction factors would be wrong on the next processor. Short
 operations are repeated until they can be measured. A large batch is timed at the shapes of a
 smaller one and extrapolated by flops and bytes.
 

@@ -1,15 +1,16 @@
-"""Predict training on several devices: which layout fits, communication, and scaling efficiency.
+"""Predicts training on N devices: which layout fits, communication, and scaling efficiency.
 
-Replicated (data parallel): every device holds the whole model and all-reduces the gradients, in a
-ring 2 (N-1)/N of their bytes (Patarasuk & Yuan 2009), during the backward pass. Sharded (ZeRO stage
-3, Rajbhandari et al. 2020): every device holds 1/N of weights, gradients and moments, gathers
-weights twice and scatters gradients once: 1.5 times the traffic.
+Replicated (data parallel): every device holds the whole model. The gradients are all-reduced during
+the backward pass; in a ring each device sends 2 (N-1)/N of their bytes (Patarasuk & Yuan 2009).
+Sharded (ZeRO stage 3, Rajbhandari et al. 2020): every device holds 1/N of weights, gradients and
+moments, gathers weights twice and scatters gradients once, which is 1.5 times the traffic.
 
     exposed    = max(0, traffic / link - overlap · backward) + the last bucket
     efficiency = tokens/s of N devices / (N · tokens/s of one device with the same recipe)
 
-The last bucket has no backward pass left to overlap with. Gradient checkpointing keeps the input of
-each block and recomputes its forward pass: a third more work, and activations of one block plus the
+`exposed` is the communication time that is not hidden behind the backward pass; the last bucket of
+gradients has no backward pass left to overlap with. Gradient checkpointing keeps the input of each
+block and recomputes its forward pass: a third more work, and activations of one block plus the
 inputs (Chen et al. 2016).
 """
 

@@ -1,12 +1,12 @@
-"""The peak memory of a piece of work, measured inside a process that also holds other things.
+"""Measures the peak memory of a computation inside a process that also holds other things.
 
-    peak = (highest memory during the run) - (memory before the work was built)
+    peak = (highest memory during the run) - (memory before the model was built)
 
-On a GPU the allocator counts exactly, from building on: a replayed CUDA graph allocates nothing, so
-its memory shows only while it is recorded. On Linux the high-water mark of resident memory is reset
-before the run (`/proc/self/clear_refs`), after freed pages were returned (`malloc_trim`), which is
-accurate to a few percent; other systems are not supported. It is measured in a run of its own,
-because returning pages would slow a timed run.
+On a GPU the allocator counts exactly. It counts from the building of the model on, because a
+replayed CUDA graph allocates nothing: its memory shows only while it is recorded. On Linux the
+high-water mark of resident memory is reset before the run (`/proc/self/clear_refs`), after freed
+pages were returned (`malloc_trim`); this is accurate to a few percent. Other systems are not
+supported. Memory is measured in a run of its own, because returning pages would slow a timed run.
 """
 
 import contextlib

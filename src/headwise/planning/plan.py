@@ -1,4 +1,4 @@
-"""A plan as a value: the prediction as tables in two languages, and as data (`as_dict`)."""
+"""`Plan`: the prediction for a training, as tables in two languages and as data (`as_dict`)."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,10 +1,10 @@
-"""What to change if a step does not fit into memory: smaller batches, more of them per update.
+"""Proposes smaller batches, and more of them per update, if a step does not fit into memory.
 
     training.batch_tokens / p,  training.accumulation · p:   the same updates,
                                                              1/p of the activations
 
 Several devices share the batches of an update, each in as few batches as possible
-(data/batching.py): the batch of a device shrinks only if there are more batches than devices.
+(data/batching.py), so the batch of a device shrinks only if there are more batches than devices.
 Tested against: the proposed settings fit when they are planned themselves.
 """
 

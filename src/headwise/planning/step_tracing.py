@@ -1,15 +1,15 @@
-"""Trace one training step without executing it: the real loss runs on tensors without data.
+"""Traces one training step without executing it, to count its memory and operations.
 
-torch's fake tensors have shape, dtype and lifetime but no data, so that a step of a large model
-takes a second and no memory. The trace sees what the code does, for any mechanism of a recipe;
-there are no formulas to keep in step with the code.
+The real loss runs on torch's fake tensors, which have shape, dtype and lifetime but no data. So a
+step of a large model takes a second and no memory. The trace sees what the code does, for any
+mechanism of a recipe; there are no formulas to keep in step with the code.
 
     live bytes      a storage counts from its first use until autograd releases it
     operations      2·m·k·n flops of a product, 2·outputs·width·channels of a convolution,
                     4·q·k·d of attention (backward 2.5 times), bytes read and written by the others
 
-A compiler fuses the operations between two products, so that only what crosses a product is written
-to memory. With regions numbered by the products and attentions so far, compiled code writes a
+A compiler fuses the operations between two products, so that only tensors that cross a product are
+written to memory. A region is the code between two products (or attentions). Compiled code writes a
 tensor if a product reads or makes it, or if the forward pass reads it in another region than where
 it was made; every region that reads it costs a pass over it.
 

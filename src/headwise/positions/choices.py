@@ -1,5 +1,4 @@
-"""The position encodings a recipe may name under `position: {kind: …}`, and what is asked of all of
-them.
+"""The position encodings that a recipe may name under `position: {kind: …}`.
 
 A new encoding is its own file in positions/ and one name in the union here. An encoding of another
 package is found through the entry points `headwise.positions` (settings/added_kinds.py).

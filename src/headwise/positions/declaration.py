@@ -1,5 +1,4 @@
-"""What a position encoding declares about itself, in the file that computes it
-(settings/kind.py)."""
+"""`PositionKind`: the base class with which a position encoding declares its properties."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar

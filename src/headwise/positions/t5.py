@@ -1,13 +1,12 @@
-"""T5 relative positions: a learned bias for each head and bucket of distances; near distances have
-buckets of their own, far ones share growing buckets.
+"""T5 relative positions: a learned bias for each head and bucket of distances.
 
     score(i, j) ← score(i, j) + B[head, bucket(j − i)]
 
-Raffel et al. 2020. Half of the buckets hold one distance each; the other half widen geometrically
-up to `max_distance`, beyond which all distances share the last bucket. The encoder has buckets for
-both directions; the decoder, which never attends to later tokens, uses all of them for earlier
-ones. One table serves all layers of a stack; cross-attention has none, because distances between
-positions of two languages are undefined. Any length can be read.
+Raffel et al. 2020. Half of the buckets hold one distance each, the nearest ones; the other half
+widen geometrically up to `max_distance`, beyond which all distances share the last bucket. The
+encoder has buckets for both directions; the decoder, which never attends to later tokens, uses all
+of them for earlier ones. One table serves all layers of a stack; cross-attention has none, because
+distances between positions of two languages are undefined. Any length can be read.
 
 T5 does not divide its products by √head_dim and starts with smaller query weights instead. Here
 kernels always divide, and the bias is added after: with W_q larger by √head_dim the two are the

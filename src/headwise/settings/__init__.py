@@ -1,9 +1,9 @@
-"""Settings: frozen values that accept known keys only.
+"""Settings: the typed, checked values that a recipe consists of.
 
-A recipe is a tree of settings. An unknown key is an error that names the nearest known key; all
-problems are reported at once with their dotted paths; defaults are on the field and nowhere else; a
-choice is a union of small types that differ in `kind`. `key.path=value` on the command line changes
-one value; there is no other way to override.
+A recipe is a tree of settings. They are frozen and accept known keys only: an unknown key is an
+error that names the nearest known key. All problems are reported at once with their dotted paths.
+Defaults are on the field and nowhere else. A choice is a union of small types that differ in
+`kind`. `key.path=value` on the command line changes one value; there is no other way to override.
 """
 
 from headwise.settings.checking import Settings, check_settings, overrides_name

@@ -1,7 +1,7 @@
-"""Words that other packages add to recipes, found through Python's entry points.
+"""Kinds that other packages add to recipes, found through Python's entry points.
 
-A package adds a word by naming a class in its `pyproject.toml`; the class is a `Kind` of the choice
-it joins (for attention: `headwise.attention.capabilities.AttentionKind`):
+A package adds a word (the value of a `kind`) by naming a class in its `pyproject.toml`; the class
+is a `Kind` of the choice it joins (for attention: `headwise.attention.capabilities.AttentionKind`):
 
     [project.entry-points."headwise.attention"]
     laplace = "headwise_laplace:Laplace"
@@ -9,20 +9,20 @@ it joins (for attention: `headwise.attention.capabilities.AttentionKind`):
     model: {encoder: {attention: {kind: laplace, width: 2.0}}}
 
 The groups are `headwise.attention`, `headwise.scores`, `headwise.positions`, `headwise.norms` and
-`headwise.tasks`. A recipe names the word and never an import path. A word that is built in wins. A
-word that is not is looked up by its name among the installed packages, and the one package that
-offers it is imported; nothing else is. To open a choice to a group, write
+`headwise.tasks`. A recipe names the word and never an import path. A built-in word has precedence.
+Any other word is looked up by its name among the installed packages, and only the package that
+offers it is imported. To open a choice to a group, write
 
     AnySettings = Annotated[First | Second, OpenChoice("headwise.…", Base)]
 
 Tasks have no union: the table of tasks (`tasks/table.py`) asks for a word of its group with
-`load_value`, which gives what the entry point names, or None.
+`load_value`, which returns the object that the entry point names, or None.
 
-A saved recipe that uses such words also has a part `packages`, which says which package gave each
-word (`describe_words`). It is read for one purpose: where a package is not installed, the error
+A saved recipe that uses such words also has a section `packages`, which says which package each
+word comes from (`describe_words`). It has one purpose: if a package is not installed, the error
 names it (`check_packages`). Nothing is ever imported because a recipe says so.
 
-Tested against: an example package (examples/plugin) that is installed, used and taken away again.
+Tested against: an example package (examples/plugin) that is installed, used and removed again.
 """
 
 from collections.abc import Iterable, Mapping

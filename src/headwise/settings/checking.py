@@ -1,4 +1,4 @@
-"""The base class of settings, and one error that lists every problem with its path.
+"""The base class of settings, and the error that lists every problem of a recipe with its path.
 
 Tested against: recipes with several mistakes, each of which must be reported in both languages.
 """

@@ -1,11 +1,9 @@
-"""One alternative of a choice, which declares itself: what a recipe writes, and what others ask
-about it.
+"""`Kind`: the base class of the alternatives of a choice, such as `attention: {kind: window, …}`.
 
-A choice in a recipe (`attention: {kind: window, …}`) is a union of settings types. Each of them is
-a `Kind` that stands in the same file as what it builds, and says there what the rest of the program
-needs to know: its name for people, one sentence about it, its paper, an example of its settings.
-Checks, laws, comparisons, descriptions, the server and the page ask the kind. No other file has a
-list of kinds.
+A choice in a recipe is a union of settings types. Each of them is a `Kind` in the same file as the
+code it builds. It declares what the rest of the program needs to know: its name for people, one
+sentence about it, its paper, an example of its settings. Checks, laws, comparisons, descriptions,
+the server and the page ask the kind, so no other file has a list of kinds.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Which keys survive a change of kind: those that the new kind also has, with valid values.
+"""Decides which keys survive a change of `kind`: those that the new kind also has and accepts.
 
     model: {kind: encoder, dim: 64, layers: 2, dropout: 0.2}
     model.kind=word     →  {kind: word, dim: 64, dropout: 0.2}

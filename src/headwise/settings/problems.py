@@ -1,4 +1,4 @@
-"""pydantic's errors as our messages: the path, what is required, what was given, the nearest name.
+"""Turns pydantic's errors into our messages: path, requirement, given value, nearest known name.
 
 A path is what a user would write (`decoding.size`), without the tags that pydantic adds for members
 of a union. An invalid choice is reported with its alternatives; an unknown key with the nearest

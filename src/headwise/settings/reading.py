@@ -1,4 +1,4 @@
-"""Read settings from YAML: strict, of bounded size, with the line of every mistake.
+"""Reads settings from YAML: strictly, up to a maximal size, with the line of every mistake.
 
 Tags (they can run code), aliases (they can expand a small file to gigabytes), repeated keys (the
 last would silently win) and more entries than any recipe has are errors. Numbers are read as people

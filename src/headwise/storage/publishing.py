@@ -1,4 +1,4 @@
-"""Publish a directory of results (checkpoint, bundle, tokenised corpus) completely or not at all.
+"""Publishes a directory of results (checkpoint, bundle, tokenised corpus) completely or not at all.
 
 It is filled under a temporary name, every file is flushed and listed in the manifest, and one
 rename publishes it. If it replaces an older directory, the two names are exchanged in one step

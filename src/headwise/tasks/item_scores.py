@@ -1,10 +1,10 @@
-"""What each item of a test set adds to a score, kept in the run directory for comparisons.
+"""Saves what each item of a test set adds to a score, for comparisons of runs.
 
-    runs/mine/scores/test.jsonl       one line an item (a sentence, a text, a point):
+    runs/mine/scores/test.jsonl       one line for each item (a sentence, a text, a point):
                                       {"loss": 31.25, "tokens": 7}
 
-A mean alone can be put beside another mean, but not tested against it: the paired test needs the
-items. Tested: what is read again is what was written; another file is refused.
+A paired significance test of two models needs these numbers; their means alone do not suffice.
+Tested: a file is read back as it was written; a file of another form is refused.
 """
 
 import json

@@ -1,10 +1,10 @@
-"""How models of plain text are compared: by the loss of the tokens of each line.
+"""How language models, masked language models and ELMo are compared: by perplexity per token.
 
     perplexity = exp( Σ loss of a line's tokens / Σ tokens of a line )
 
 The test text is used, or the validation text if there is none. A perplexity depends on what counts
-as a token, so all variants have the same training text, from which the vocabulary is made, and the
-same `text` settings. Used by language models, masked language models and ELMo.
+as a token. So all variants must have the same training text, from which the vocabulary is made, and
+the same `text` settings.
 """
 
 from collections.abc import Callable, Mapping

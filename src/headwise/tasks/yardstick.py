@@ -1,9 +1,9 @@
-"""How the models of a task are compared: what is scored, on which items, and in which direction.
+"""`Yardstick`: how the models of a task are compared, by which score, on which items.
 
-`headwise compare` asks a task for its yardstick (`Task.yardstick`) and knows nothing else of what
-is learnt. A run keeps what each item of the test set (a sentence, a text, a point) adds to the
-score; the yardstick reads it back, and the paired bootstrap (evaluation/several_seeds.py) makes
-intervals and p-values of it.
+`headwise compare` asks a task for its yardstick (`Task.yardstick`) and needs to know nothing else
+about the task. A run saves what each item of the test set (a sentence, a text, a point) adds to the
+score. The yardstick reads this, and the paired bootstrap (evaluation/several_seeds.py) computes
+intervals and p-values from it.
 
 Tested by `tests/promises` over the table of tasks.
 """

@@ -1,3 +1,1 @@
-"""From text to token ids and back: sentencepiece, words, characters; boundaries, cleaning,
-detection.
-"""
+"""From text to token ids and back: tokenizers, sentence splitting, cleaning, language detection."""

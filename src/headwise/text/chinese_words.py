@@ -1,8 +1,9 @@
-"""Boundaries of Chinese words for training sentencepiece, so that no piece crosses a word.
+"""Marks the boundaries of Chinese words before sentencepiece is trained, so that no piece crosses
+one.
 
-Chinese is written without spaces, so pieces grow across words (因为它太), and a picture of
-attention cannot show what 它 refers to. Before training, a character that no piece may contain is
-inserted between the units that a piece must stay within:
+Chinese is written without spaces, so pieces would grow across words (因为它太), and a picture of
+attention could not show what 它 refers to. Before training, a character that no piece may contain
+is inserted between the units that a piece must stay within:
 
     characters   那·只·动·物·没·有·过·马·路    every Han character is a piece, as in Chinese BERT
     words        那·只·动物·没有·过·马路       the longest word of a list, from the left; text

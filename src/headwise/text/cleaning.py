@@ -1,4 +1,4 @@
-"""Clean lines: what may enter a corpus or a tokenizer.
+"""Cleans lines before they enter a corpus or a tokenizer.
 
 A line is clean if it can be stored as UTF-8 (no lone surrogates) and has no control characters
 except the tab. `clean_line` removes characters without meaning (byte order mark, carriage returns,

@@ -1,4 +1,4 @@
-"""Whether a text resembles the training text of a translator, judged by its words.
+"""Judges by its words whether a text resembles the training text of a translator.
 
 A model is saved with the word counts of a sample of its training pairs, for both sides. A text does
 not resemble the source side in two cases:
@@ -10,9 +10,8 @@ not resemble the source side in two cases:
 
 with p(w) = (count(w) + 1/2) / (words + vocabulary/2), a naive Bayes classifier. A word is a run of
 letters in lower case; in scripts without spaces it is one character (`word_boundaries.py`). Digits
-and punctuation do not count. In 20,000 sentences of a language most words of another sentence of
-that language have occurred, and few of a sentence in another language
-(docs/experiments/translation.md).
+and punctuation do not count. 20,000 sentences of a language contain most words of a new sentence in
+that language, and few words of a sentence in another one (docs/experiments/translation.md).
 
 Tested against: hand-counted sentences, English and German sentences of the pocket corpus, damage.
 """

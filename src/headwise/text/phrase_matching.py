@@ -1,4 +1,4 @@
-"""When a phrase occurs in a text: the definition behind rules about required or forbidden phrases.
+"""Defines when a phrase occurs in a text, for required and forbidden phrases.
 
     the cat sleeps      contains "cat"
     the catalogue       does not: "cat" is not a whole word there

@@ -1,7 +1,7 @@
-"""Bound the memory that parsing a sentencepiece model takes, before sentencepiece reads it.
+"""Limits the memory that a sentencepiece model can take, before sentencepiece reads it.
 
 A model is a protobuf message in which field 1, repeated, is a piece. An empty piece takes two bytes
-of the file and a hundred in memory, so that a small hostile file could take gigabytes. This module
+of the file and a hundred in memory, so that a small hostile file could take gigabytes. This file
 walks over the fields of the outermost message and counts pieces without creating objects. Tested
 with the hostile tokenizers of tests/attacks and with models of our own.
 """

@@ -1,16 +1,16 @@
-"""Train sentencepiece in a child process, which can be interrupted and reports progress.
+"""Trains sentencepiece in a child process, which can be interrupted and reports progress.
 
 sentencepiece trains for seconds on a small text and for an hour on a large one, and Python cannot
 handle signals until its C++ code returns. The lines are therefore sent through a pipe to a child
-(this module run as a program), which sends the model back. On Ctrl-C or SIGTERM the parent ends the
+(this file run as a program), which sends the model back. On Ctrl-C or SIGTERM the parent ends the
 child. Progress is read from the log of sentencepiece: byte pair encoding counts its pieces up; the
 unigram model starts with too many and drops a quarter of them in each round. A small text is
-trained on in this process, because starting another would take longer.
+trained on in the same process, because starting another would take longer.
 
     parent → child   the options as JSON, then the lines, each with its length
     child → parent   "M" and the model, or "E" and the error of sentencepiece
 
-Tested: the same model as in this process, to the last byte; a signal; a child that is killed.
+Tested: the same model as in the same process, to the last byte; a signal; a child that is killed.
 """
 
 import io

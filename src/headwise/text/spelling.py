@@ -1,4 +1,4 @@
-"""The tokens of a vocabulary as symbols that an automaton reads for all tokens at once.
+"""Spells the tokens of a vocabulary as symbols, which the phrase automaton reads.
 
 A symbol is a byte of UTF-8 together with the role of its character in words:
 
@@ -7,7 +7,8 @@ A symbol is a byte of UTF-8 together with the role of its character in words:
 A byte piece above 127 is a part of a character, so its kind is unknown. All white space except the
 space itself is one symbol, OTHER_SPACE. The escape before a digit (`tokenizer.py`) is one symbol,
 ESCAPE_SYMBOL: the next symbol, possibly in another token, tells which character it stands for.
-Tested through the automata and against `decode` of every tokenizer.
+`decoding/rules/token_effects.py` uses this. Tested through the automata and against `decode` of
+every tokenizer.
 """
 
 from collections.abc import Sequence

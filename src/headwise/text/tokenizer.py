@@ -1,4 +1,4 @@
-"""What a tokenizer is, and the ids of special tokens, which are the same in every vocabulary.
+"""`Tokenizer`: the interface of all tokenizers, and the ids of special tokens.
 
 A tokenizer turns a line of text into ids below `size`, and ids into text. Ids 0 to 3 are padding,
 beginning of sentence, end of sentence and unknown in every vocabulary, so that models, losses and

@@ -1,4 +1,4 @@
-"""Where words begin and end in a sequence of tokens.
+"""Finds where words begin and end in a sequence of tokens.
 
     ▁the | re | fore | ▁a    a space begins a word; pieces without one continue it
     我 | 们 | g | o | 去      in scripts without spaces each piece is a word

@@ -1,15 +1,15 @@
-"""Look up the ids of all words of many lines at once, with words as 64-bit numbers.
+"""Looks up the ids of all words of many lines at once, with words as 64-bit numbers.
 
 Splitting a line and looking up each word in a dictionary takes 150 ns a word, nearly all of it for
 creating a string. A word of at most 16 bytes is two 64-bit numbers, which can be read from the text
-directly:
+directly. A hash table with constants c₁ and c₂ finds them:
 
     low, high = the 16 bytes from the first of the word, with the bytes after the word cleared
     slot₀     = ((low ⊕ high·c₁) · c₂ mod 2⁶⁴) >> (64 - bits),   slotᵢ = slot₀ + i
 
-The slots of a hash table are tried until low and high match or the slot is empty, so that the
-result is exact. Longer words, and lines with other than ASCII letters, use the dictionary. Tested
-against: that dictionary, on words and lines of all kinds.
+The slots are tried until low and high match or the slot is empty, so that the result is exact.
+Longer words, and lines with other than ASCII letters, use the dictionary. Tested against: that
+dictionary, on words and lines of all kinds.
 """
 
 from collections.abc import Mapping, Sequence

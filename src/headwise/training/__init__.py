@@ -1,3 +1,3 @@
-"""How a model learns: losses, schedules, optimiser, the training loop, and runs that can be
+"""Training: losses, schedules, optimiser, the training loop, and run directories that can be
 resumed.
 """

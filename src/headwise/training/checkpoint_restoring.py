@@ -1,9 +1,9 @@
-"""Start a training, or continue it from its checkpoint; the same code for one process and for many.
+"""Starts a training, or continues it from its checkpoint, in one process or in many.
 
 The first process reads and verifies the checkpoint. It sends the state and then the tensors, one by
-one, to the other processes. A checkpoint therefore fits any number of processes and any layout, and
-only the first process needs access to the run directory. Tested by resuming: the same bits with the
-same number of processes, the same losses with another number.
+one, to the other processes. So a checkpoint fits any number of processes and any layout of the
+weights, and only the first process needs access to the run directory. Tested by resuming: the same
+bits with the same number of processes, the same losses with another number.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""Collect and save checkpoints; what happens when the disk is full or a process was lost.
+"""Collects the state of a training and saves it as a checkpoint.
 
 A full disk does not end a training: the checkpoint is skipped with a warning. It is an error only
-for the last checkpoint of a run and for one that a signal asked for.
+for the last checkpoint of a run and for one that a signal asked for. This file also explains to the
+user what was saved if one of several processes was lost.
 """
 
 import logging

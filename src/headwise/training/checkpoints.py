@@ -1,4 +1,4 @@
-"""A checkpoint: everything the next update depends on, in files that contain no code.
+"""A checkpoint: a directory with everything that the next update depends on.
 
     step-500/   model.safetensors      weights
                 optimizer.safetensors  Adam's moments and step counts, by parameter name
@@ -7,9 +7,9 @@
                 recipe.yaml            a copy of the run's recipe
                 MANIFEST.json          size and SHA-256 of each file
 
-No random state is saved, because there is none: the randomness of a step is a function of (seed,
-step). The directory is written under a temporary name, flushed and published by one rename
-(`storage/publishing.py`). Tested by killing the process at random moments.
+The files contain no code. No state of a random generator is saved, because the random numbers of a
+step are a function of (seed, step). The directory is written under a temporary name, flushed and
+published by one rename (`storage/publishing.py`). Tested by killing the process at random moments.
 """
 
 import shutil

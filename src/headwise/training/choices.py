@@ -1,8 +1,8 @@
-"""The `training:` section of a recipe: how a model learns, with a default for every setting.
+"""The `training:` section of a recipe, with a default for every setting.
 
 The defaults are those of a small translation Transformer (Vaswani et al. 2017 where the paper gives
-a value). Learning rates are per update; an update uses `batch_tokens` · `accumulation` target
-tokens; everything counted in steps counts updates.
+a value). A step is one update of the weights. An update uses `batch_tokens` · `accumulation` target
+tokens, and the learning rate is per update.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""torch.compile for the loss of one batch: shapes are static, so one graph serves the whole run.
+"""Compiles the loss of one batch with torch.compile. Shapes are static, so one graph serves the
+run.
 
 Compiling fuses the operations between matrix products and takes about a minute. On a GPU the
 update, compiled or not, is also recorded once and replayed as one CUDA graph (cuda_graph.py), which

@@ -1,4 +1,4 @@
-"""Deterministic kernels: two runs give the same bits, at lower speed.
+"""Switches on deterministic kernels: two runs give the same bits, at lower speed.
 
 A GPU adds numbers in the order in which its threads finish, and (a + b) + c is not a + (b + c) in
 floating point, so two runs of one recipe differ in the last bits. For nearly every such operation

@@ -1,11 +1,12 @@
-"""Whether the disk can hold a run, checked before its first step.
+"""Checks that the disk can hold a run, before its first step.
 
     checkpoint = weights + 2 moments (+ moving average)
     run        ≤ (kept + 1) checkpoints + best and averaged weights
                  + the finished model and a new one beside it
 
-Files that the run has already written count as available space, because new files replace them.
-Tested against: the largest size a run ever had, on a disk of exactly that size.
+`kept` is the number of checkpoints that the run keeps. Files that the run has already written count
+as available space, because new files replace them. Tested against: the largest size a run ever had,
+on a disk of exactly that size.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""The best validation so far and early stopping: one validation metric decides both.
+"""Early stopping, and the best validation so far: one validation metric decides both.
 
 A metric whose name contains loss, likelihood, perplexity or error is better when lower; any other
-(bleu, chrf, accuracy) is better when higher. Patience counts validations in a row without a better
-value (early stopping, Prechelt 1998).
+(bleu, chrf, accuracy) is better when higher. Training stops after `patience` validations in a row
+without a better value (Prechelt 1998).
 """
 
 import math

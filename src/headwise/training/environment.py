@@ -1,10 +1,12 @@
-"""What an exact continuation depends on besides the recipe: data, processes, machine and build.
+"""Records what an exact continuation depends on besides the recipe: data, processes, machine,
+build.
 
-A checkpoint records these. Other data or another vocabulary would be a different training; this is
-an error that says what differs. Another machine or build is allowed with a warning: PyTorch does
-not promise equal bits across releases, devices or thread counts, but steps, data order, schedule
-and dropout seeds are functions of the recipe and stay the same. Another number of processes is also
-allowed: the global batches are the same, only shared differently.
+A checkpoint stores this record, and a resumed run compares it with its own. Other data or another
+vocabulary would be a different training; this is an error that says what differs. Another machine
+or build is allowed with a warning: PyTorch does not promise equal bits across releases, devices or
+thread counts, but steps, data order, schedule and dropout seeds are functions of the recipe and
+stay the same. Another number of processes is also allowed: the global batches are the same, only
+divided differently.
 
 Tested by changing each entry.
 """

@@ -1,6 +1,8 @@
-"""The weights a training ends with: the average the recipe asks for, else the best, else the last.
+"""Chooses the weights a training ends with: an average, the best validation's, or the last.
 
-A damaged snapshot is skipped with a warning, because the training itself is intact.
+The average is used if the recipe asks for one; else the weights of the best validation, if there
+was any; else the last. A damaged snapshot is skipped with a warning, because the training itself is
+intact.
 """
 
 import logging

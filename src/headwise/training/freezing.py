@@ -3,9 +3,10 @@
     freeze        encoder.embedding.*  or  layers 0-1     by name or number of a block; not trained
     layer_decay   rate · decay^(top - depth)              depth: embeddings 0, block i: i + 1
 
-A frozen weight is not given to the optimiser, so that it stays the same to the last bit. Papers:
-Howard & Ruder 2018 (discriminative learning rates, gradual unfreezing); Yosinski et al. 2014
-(transfer of layers). Tested: frozen weights are bit-identical; rates equal the formula.
+`top` is the greatest depth. A frozen weight is not given to the optimiser, so that it stays the
+same to the last bit. Papers: Howard & Ruder 2018 (discriminative learning rates, gradual
+unfreezing); Yosinski et al. 2014 (transfer of layers). Tested: frozen weights are bit-identical;
+rates equal the formula.
 """
 
 import fnmatch

@@ -1,12 +1,12 @@
-"""Hogwild: several threads train the same embedding tables from different parts of a text,
-lock-free.
+"""Hogwild: several threads train the same embedding tables without locks, each from other pieces of
+the text.
 
-A part touches few rows of a large table, so two threads seldom write to the same row. When they do,
-the lost update is noise of the kind that stochastic gradients have anyway (Niu, Recht, Ré & Wright
-2011). Each thread takes the next part when it has finished its last. With one thread, parts are
+A piece of text touches few rows of a large table, so two threads seldom write to the same row. When
+they do, the lost update is noise of the kind that stochastic gradients have anyway (Niu, Recht, Ré
+& Wright 2011). A thread that has finished a piece takes the next one. With one thread, pieces are
 processed in order in the caller's thread, and every bit of the result repeats.
 
-Tested against: one thread = the plain loop; with several, every part exactly once, and an error in
+Tested against: one thread = the plain loop; with several, every piece exactly once, and an error in
 a thread reaches the caller.
 """
 

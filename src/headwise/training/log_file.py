@@ -1,8 +1,9 @@
-"""`log.jsonl`: one JSON object a line; after a crash the file is cut back to the resumed step.
+"""Writes `log.jsonl`, the log of a run: one JSON object a line.
 
 There are two kinds of lines: `train` (loss and speed since the last line) and `valid` (metrics).
-Cutting back removes the lines of lost steps and a half-written last line, so that a run that was
-killed ends with the same log as an undisturbed one, apart from timings.
+When a run is resumed, the log is cut back to the step of the checkpoint. This removes the lines of
+lost steps and a half-written last line, so that a run that was killed ends with the same log as an
+undisturbed one, apart from timings.
 """
 
 import errno

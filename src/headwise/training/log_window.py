@@ -1,8 +1,8 @@
-"""The numbers of a line of `log.jsonl`: sums that are kept on the device and read when a line is
-due.
+"""Sums the losses and counts for the next line of `log.jsonl`, on the device.
 
-Reading a number from a GPU waits for all work in flight, so updates only add to one vector there
-(`DeviceSums`). `LogWindow` is that vector as a value: the sums since the last line, then totals.
+Reading a number from a GPU waits for all work in flight. So updates only add to one vector on the
+device (`DeviceSums`), which is read when a line is due. `LogWindow` is that vector as a value: the
+sums since the last line, then totals.
 """
 
 from dataclasses import dataclass, fields

@@ -1,5 +1,5 @@
-"""The training loop: take batches, update the weights; at their times log, snapshot, validate,
-save.
+"""The training loop: it takes batches and updates the weights, and at certain steps logs, validates
+and saves.
 
     for step = 1, 2, …:
         gradient of the mean loss, dropout seeded by (seed, step)  →  clip  →  AdamW at rate(step)

@@ -1,16 +1,17 @@
-"""Cross-entropy with label smoothing, computed from hidden states without storing all logits.
+"""The loss: cross-entropy with label smoothing, computed from hidden states without all logits.
 
-With logits z = W h + b, a target y and a vocabulary of size V, label smoothing ε puts (1 - ε) of
-the probability on y and spreads ε evenly, so that the model does not become overconfident:
+With a hidden state h, logits z = W h + b, a target y and a vocabulary of size V, label smoothing ε
+puts (1 - ε) of the probability on y and spreads ε evenly, so that the model does not become
+overconfident:
 
     loss         = (1 - ε) (log Σ exp z - z_y) + ε (log Σ exp z - mean z)
     d loss / d z = softmax(z) - (1 - ε) onehot(y) - ε / V
 
 The logits of 25,000 tokens over a vocabulary of 32,000 take 3 GB, although the logits of a token
 are used only once. Tokens are therefore processed in chunks: the logits of a chunk, its loss, and
-at once the gradients for h, W and b; then the logits are discarded. Nothing is computed twice: the
-backward pass only multiplies by the incoming scalar. Results are *sums* over tokens that are not
-padding; the caller divides by the number of tokens of the whole batch.
+at once the gradients for h, W and b; then the logits are discarded. Nothing is computed twice,
+because the backward pass only multiplies by the incoming scalar. Results are *sums* over tokens
+that are not padding; the caller divides by the number of tokens of the whole batch.
 
 Papers: Szegedy et al. 2016 (label smoothing); Hsu et al. 2024, "Liger Kernel" (gradients in the
 forward pass). Tested against `F.cross_entropy` in float64, by gradcheck, and by recording the size

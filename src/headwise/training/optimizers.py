@@ -1,7 +1,9 @@
-"""AdamW, which weights decay, gradient clipping, and the guard against NaN.
+"""The optimiser: AdamW, gradient clipping, a guard against NaN, and which weights decay.
 
     m ← β₁ m + (1 - β₁) g      v ← β₂ v + (1 - β₂) g²
     w ← w - rate · (m̂ / (√v̂ + ε) + decay · w)
+
+w is a weight, g its gradient; m̂ and v̂ are m and v corrected for their start at 0.
 
 | parameter                                         | decays | why                             |
 |---------------------------------------------------|--------|---------------------------------|

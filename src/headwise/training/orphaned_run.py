@@ -1,8 +1,8 @@
-"""What is left of a run whose checkpoints are missing or damaged, and what can be done with it.
+"""Handles a run whose checkpoints are missing or damaged, and says what is left of it.
 
-Training can continue only from a checkpoint. The best weights and the finished model are still
-worth keeping, so a run that has lost its checkpoints is not restarted in the same directory unless
-the user asks for it: that would overwrite them.
+Training can continue only from a checkpoint. The best weights and the finished model may still be
+there, and restarting in the same directory would overwrite them. So such a run is restarted only if
+the user asks for it.
 """
 
 import re

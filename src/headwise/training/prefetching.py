@@ -1,8 +1,9 @@
-"""Prepare the next batches in a thread while the present one is trained on.
+"""Prepares the next batches in a thread while the present one is trained on.
 
-The order is the same as without the thread. The cursor travels with its batch, so that a checkpoint
-stores the position of the last batch that was *used*, not of the last one that was prepared. For a
-GPU batches wait in pinned memory, from which a copy runs beside the computation.
+The order is the same as without the thread. Each batch carries its cursor (its position in the
+data), so that a checkpoint stores the position of the last batch that was *used*, not of the last
+one that was prepared. For a GPU, batches wait in pinned memory, from which a copy runs beside the
+computation.
 """
 
 import dataclasses

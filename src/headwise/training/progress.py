@@ -1,5 +1,6 @@
-"""The progress of a training: a small value that is handed to a callback; nothing is printed
-here.
+"""`Progress`: how far a training has come, a small value that is passed to a callback.
+
+Nothing is printed here.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""The lock of a run directory: one trainer at a time. This module does not import torch."""
+"""The lock of a run directory: one trainer at a time. This file does not import torch."""
 
 import contextlib
 import os

@@ -1,10 +1,9 @@
-"""`recipe.yaml` of a run: its settings with a checksum, and which of them a continuation may
-change.
+"""Reads and writes `recipe.yaml` of a run, and decides which settings a resumed run may change.
 
-The last line of the file is a comment with the SHA-256 of the lines above it. A flipped bit is
-therefore recognised as damage to our file (exit status 3) and not taken for a change by the user.
-Editing the file by hand is refused in the same way: changes are given on the command line. Every
-checkpoint holds a copy. A file without a checksum (an older run) is read as it is.
+The last line of the file is a comment with the SHA-256 of the lines above it. So a flipped bit is
+recognised as damage (exit status 3) and not taken for a change by the user. Editing the file by
+hand is refused in the same way, because changes are given on the command line. Every checkpoint
+holds a copy. A file without a checksum (an older run) is read as it is.
 
 Tested with every single flipped bit of a small recipe, and with each kind of change.
 """

@@ -1,4 +1,4 @@
-"""How far a training has come, read from its run directory. This module does not import torch."""
+"""Reads from a run directory how far its training has come. This file does not import torch."""
 
 import re
 from dataclasses import dataclass

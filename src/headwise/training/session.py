@@ -1,11 +1,11 @@
-"""The state of one training and what happens around its updates: log, validation, saving, the end.
+"""`Session`: the state of one training, and its log, validations, checkpoints and end.
 
-A session begins at the newest good checkpoint, or at step 0. At its end the module holds the
-weights worth keeping: the mean of the last snapshots or the moving average if the recipe asks for
-one, else the weights of the best validation, else the last ones (`final_weights.py`).
+A session begins at the newest good checkpoint, or at step 0. At its end the model has the final
+weights (`final_weights.py`): the mean of the last snapshots or the moving average if the recipe
+asks for one, else the weights of the best validation, else the last ones.
 
 With several processes each has a session, and all take the same steps in the same order. Only the
-first one has the run directory: it reads, measures and writes, and tells the others the result.
+first one has the run directory: it reads, measures and writes, and sends the result to the others.
 Code here does not ask which process it is in; `processes` (`process_group.py`) does.
 """
 

@@ -1,4 +1,5 @@
-"""Signals: the first one asks the loop to finish its step and save, the second ends at once.
+"""Signal handling: the first signal asks the loop to finish its step and save, the second ends at
+once.
 
     SIGTERM   a scheduler or `kill`, before SIGKILL
     SIGINT    Ctrl-C

@@ -1,5 +1,6 @@
-"""The numbers of log.jsonl as TensorBoard events, if the recipe asks for them (an extra to
-install).
+"""Writes the numbers of log.jsonl as TensorBoard events, if the recipe asks for them.
+
+TensorBoard is an optional dependency.
 """
 
 from collections.abc import Mapping

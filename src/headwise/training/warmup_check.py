@@ -1,9 +1,9 @@
-"""Warn if the warm-up of power norm is as long as the training.
+"""Warns if the warm-up of power norm is as long as the training.
 
 During its first `warmup` batches power norm divides by the statistics of the batch; afterwards, and
-in use, by running statistics (blocks/power_norm.py). A training that ends during the warm-up has
-never used the running statistics. This is a warning and not an error, because a run that has begun
-so must be able to continue.
+at inference, by running statistics (blocks/power_norm.py). A training that ends during the warm-up
+has never used the running statistics. This is a warning and not an error, because a run that has
+already begun must be able to continue.
 
 Tested against: counts of batches by hand, for accumulation and several processes.
 """

@@ -1,5 +1,4 @@
-"""BigBird: a block of tokens attends to neighbouring blocks, to a few random blocks, and to global
-blocks, which attend to all and are attended to by all.
+"""BigBird: a token attends to neighbouring blocks, a few random blocks, and global blocks.
 
     a sentence is cut into blocks; query block b attends to key block c if one of these holds:
         |b − c| ≤ num_window_blocks // 2                 window
@@ -7,13 +6,14 @@ blocks, which attend to all and are attended to by all.
                                                          at each end
         c ∈ random(b)                                    num_random_blocks of the others
 
-Zaheer et al. 2020, the internal construction (ITC). Window, global and random links together form a
-sparse graph in which any two tokens are a few steps apart; with global tokens the model can still
-approximate any function of sequences. Random blocks are not stored: they are computed from the
-index of a block and the number of blocks in its sentence, so they are the same in every layer, run
-and machine and after loading. The blocks that window and global links leave are divided into
-num_random_blocks equal ranges, and one block is drawn from each, so none is drawn twice. A sentence
-with fewer blocks than the pattern links is attended to in full.
+Zaheer et al. 2020, the internal construction (ITC). Global blocks attend to all blocks, and all
+blocks attend to them. Window, global and random links together form a sparse graph in which any two
+tokens are a few steps apart; with global tokens the model can still approximate any function of
+sequences. Random blocks are not stored: they are computed from the index of a block and the number
+of blocks in its sentence, so they are the same in every layer, run and machine and after loading.
+The blocks that window and global links leave are divided into num_random_blocks equal ranges, and
+one block is drawn from each, so none is drawn twice. A sentence with fewer blocks than the pattern
+links is attended to in full.
 
 Cost for n tokens: n · block · (num_window_blocks + 2 · num_global_blocks + num_random_blocks)
 pairs; in packed rows about twice as many are computed, because sentences do not begin at block

@@ -1,5 +1,4 @@
-"""Full attention written out: every query is compared with every key and takes the weighted mean of
-the values.
+"""Full attention: every query is compared with every key and takes the weighted mean of the values.
 
     scores  = q kᵀ / √head_dim  (+ bias)
     weights = softmax(scores over the keys that the mask allows)

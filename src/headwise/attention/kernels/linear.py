@@ -1,13 +1,13 @@
-"""Linear attention: weights are products of features, so that the sum over keys and values is
-formed once and shared by all queries.
+"""Linear attention: the softmax is replaced by products of features, so that the cost is linear.
 
     out_i = φ(q_i)ᵀ Σ_j φ(k_j) v_jᵀ  /  φ(q_i)ᵀ Σ_j φ(k_j)             φ(x) = elu(x) + 1
 
-Katharopoulos et al. 2020, *Transformers are RNNs*. There are three forms of the same numbers:
-parallel (all sums at once), chunked (causal or packed rows: masked_products.py), and recurrent.
-While decoding, everything read so far is one head_dim × head_dim matrix and one vector, so a step
-costs the same after ten tokens and after ten thousand. The vector is stored as the last column of
-the matrix: values get a component of ones, and one product yields numerator and denominator.
+The sum over keys and values is computed once and shared by all queries. Katharopoulos et al. 2020,
+*Transformers are RNNs*. There are three forms of the same numbers: parallel (all sums at once),
+chunked (causal or packed rows: linear/masked_products.py), and recurrent. While decoding,
+everything read so far is one head_dim × head_dim matrix and one vector, so a step costs the same
+after ten tokens and after ten thousand. The vector is stored as the last column of the matrix:
+values get a component of ones, and one product yields numerator and denominator.
 
 Cost per head, n tokens, d = head_dim, C = 128: 4 n d² operations (parallel), n (4 d² + 4 C d)
 (causal), 8 n d² more if packed and not causal; full attention takes 4 n² d. From n ≈ d + C on,

@@ -1,27 +1,27 @@
-"""Linformer: the keys and values of a sentence of any length are projected to `rank` keys and
-values, and queries attend to these instead of the tokens.
+"""Linformer: keys and values are projected along the sentence to `rank` keys and values.
 
     k' = Eᵀ k,  v' = Fᵀ v            E, F: [max_length, rank], learned; the t-th token of a
     output = softmax(q k'ᵀ / √head_dim) v'            sentence uses row t
 
-Wang et al. 2020. A projected key mixes all tokens of the sentence, so the kernel can neither be
-causal (the sum would contain later tokens) nor take a bias, and sentences longer than `max_length`
-have no rows. Padding is left out of the sums. A column to which no token of the sentence
-contributes is masked, so that rank = length with the identity is full attention.
+Wang et al. 2020. Queries attend to the projected keys instead of the tokens. A projected key mixes
+all tokens of the sentence, so the kernel can neither be causal (the sum would contain later tokens)
+nor take a bias, and sentences longer than `max_length` have no rows. Padding is left out of the
+sums. A column to which no token of the sentence contributes is masked, so that rank = length with
+the identity is full attention.
 
 Sharing: `heads` (E and F for all heads of a layer), `keys_values` (E = F), `layers` (E = F, one for
 all layers of a stack).
 
-Packed rows need sums per sentence. With e_t the row of E that token t uses, both products are sums
-of the kind that linear attention needs and are computed by the same code (masked_products.py), for
-any number of sentences in a row:
+Packed rows need sums per sentence. With e_t and f_t the rows of E and F that token t uses, both
+products are sums of the kind that linear attention needs and are computed by the same code
+(linear/masked_products.py), for any number of sentences in a row:
 
     scores_i = Σ_j [same sentence] (q_i · k_j) e_j
     output_i = Σ_j [same sentence] (weights_i · f_j) v_j
 
 Cost per head, n tokens, d = head_dim, r = rank: 8 n r d operations in a padded batch of one
-sentence per row without a mask; about twice that and 4 n C (d + r) for packed rows; full attention
-takes 4 n² d. The table of weights, n r, is the largest intermediate result.
+sentence per row without a mask; about twice that and 4 n C (d + r) for packed rows in chunks of C;
+full attention takes 4 n² d. The table of weights, n r, is the largest intermediate result.
 
 Tested against: linformer (the package) with copied weights; the identity at full rank.
 """

@@ -1,15 +1,15 @@
-"""Longformer: every token attends to a window around it, and a few global tokens attend to all
-tokens and are attended to by all.
+"""Longformer: every token attends to a window around it, and to a few global tokens.
 
     a local query i:    one softmax over { j : |i − j| ≤ window/2 } ∪ { global tokens },
                         with W_q, W_k, W_v
     a global query g:   softmax over all j of its sentence, with its own W_q', W_k', W_v'
 
-Beltagy et al. 2020, section 3. Global tokens carry information between positions that no window
-connects. Which tokens are global depends on the task (the paper's classifier uses the first one);
-here they are the first `num_global` of every sentence, packed or not. `window` is the two-sided
-size of the paper. With dilation d a local query attends to every d-th token, d times as far; the
-paper does so only in its language models, which have no global tokens, and so does this file.
+Beltagy et al. 2020, section 3. Global tokens attend to all tokens, so they carry information
+between positions that no window connects. Which tokens are global depends on the task (the paper's
+classifier uses the first one); here they are the first `num_global` of every sentence, packed or
+not. `window` is the two-sided size of the paper. With dilation d a local query attends to every
+d-th token, d times as far; the paper does so only in its language models, which have no global
+tokens, and so does this file.
 
 Cost for n tokens: n · (window + 2 · num_global) pairs. A decoder has no global tokens, because no
 token may attend to later ones; a query then attends to earlier tokens only, and the cache holds the

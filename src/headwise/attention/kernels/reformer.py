@@ -1,5 +1,4 @@
-"""Reformer: a query attends only to keys in the same bucket of a locality-sensitive hash, which
-sends similar vectors to the same bucket.
+"""Reformer: a query attends only to keys in the same bucket of a locality-sensitive hash.
 
     bucket(x) = arg max [x R; −x R]         R: fixed random directions; each of the `num_rounds`
                                             hashes has its own
@@ -7,12 +6,13 @@ sends similar vectors to the same bucket.
     output_i  = softmax of q_i · k_j / √head_dim over the keys that share a bucket with i in any
                 round, and over i itself only if there is no other
 
-Kitaev et al. 2020. Tokens are sorted by (sentence, bucket, position in the sentence); in this order
-each token attends to `window` tokens on either side inside its bucket (causal: before it). The
-published form cuts the sorted order into chunks and attends to the token's own chunk and the
-previous one. Where these chunks begin depends on later tokens and on other sentences of the row, so
-the result is neither causal nor the same packed and alone. A window around each token does not
-depend on them: the distance of two tokens in a bucket is given by the tokens between them.
+Kitaev et al. 2020. The hash sends similar vectors to the same bucket. Tokens are sorted by
+(sentence, bucket, position in the sentence); in this order each token attends to `window` tokens on
+either side inside its bucket (causal: before it). The published form cuts the sorted order into
+chunks and attends to the token's own chunk and the previous one. Where these chunks begin depends
+on later tokens and on other sentences of the row, so the result is neither causal nor the same
+packed and alone. A window around each token does not depend on them: the distance of two tokens in
+a bucket is given by the tokens between them.
 
 Rounds are combined exactly: each yields a sum of exponentials and of values times exponentials,
 shifted by its largest score, and a key found in c rounds counts 1 / c in each, so the whole is one
@@ -20,8 +20,8 @@ softmax over all keys found. sparse/lsh_buckets.py finds these keys. There may b
 tokens: tokens are then often alone in their bucket and attend to themselves. Padding has no
 queries.
 
-Cost per head, n tokens, r rounds, w = window: 12 n r w d operations (causal 8), n r (8 d + 15 w)
-intermediate numbers; sorting n log n. Full attention takes 4 n² d.
+Cost per head, n tokens, r rounds, w = window, d = head_dim: 12 n r w d operations (causal 8),
+n r (8 d + 15 w) intermediate numbers; sorting n log n. Full attention takes 4 n² d.
 
 Tested against: the paper's equations position by position; reformer-pytorch where its chunks begin
 between buckets; transformers' hash; with one bucket, full attention of shared queries and keys.

@@ -1,5 +1,4 @@
-"""Sliding-window attention: a query attends only to nearby keys, so that the cost is linear in the
-length.
+"""Sliding-window attention: a query attends only to nearby keys, so the cost is linear.
 
     weights_ij = softmax over j with i − left ≤ j ≤ i + right          (and what the mask allows)
 

@@ -1,1 +1,1 @@
-"""What the kernels in linear time share: feature maps and products under a mask."""
+"""Shared code of the kernels in linear time: feature maps and products under a mask."""

@@ -1,6 +1,8 @@
-"""A small network of one hidden layer compares query and key, which may differ in width.
+"""The additive score: a network with one hidden layer compares query and key.
 
-w_v · tanh(W_q q + W_k k)          Bahdanau et al. 2015
+    w_v · tanh(W_q q + W_k k)          Bahdanau et al. 2015
+
+Query and key may differ in width.
 """
 
 from typing import ClassVar, Literal

@@ -1,6 +1,8 @@
-"""A learned matrix between query and key; it starts as the scaled dot product.
+"""The bilinear score: a learned matrix between query and key.
 
-q · W k                            Luong et al. 2015, their "general"
+    q · W k                            Luong et al. 2015, their "general"
+
+It starts as the scaled dot product.
 """
 
 from typing import ClassVar, Literal

@@ -1,4 +1,4 @@
-"""What several scores share: bounds on numbers, weights, and the comparison by a small network.
+"""Shared code of the scores: bounds on numbers, weights, and the comparison by a small network.
 
     vote · tanh(a_i + b_j)       for all pairs of a query i and a key j
 

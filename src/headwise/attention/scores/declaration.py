@@ -1,4 +1,4 @@
-"""What a score declares about itself, in the file that computes it (settings/kind.py)."""
+"""`ScoreKind`: the base class with which a score declares its properties (settings/kind.py)."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,6 +1,8 @@
-"""The negative squared distance of query and key: its softmax is kernel regression.
+"""The Gaussian score: the negative squared distance of query and key.
 
-−|q − k|² / (2 width²)             Nadaraya & Watson 1964
+    −|q − k|² / (2 width²)             Nadaraya & Watson 1964
+
+Its softmax is kernel regression.
 """
 
 from typing import ClassVar, Literal

@@ -1,6 +1,8 @@
-"""The query alone scores the positions of the sentence; the content of the keys is not used.
+"""The location score: the query alone scores the positions of the sentence.
 
-(W q)_j                            Luong et al. 2015
+    (W q)_j                            Luong et al. 2015
+
+The content of the keys is not used.
 """
 
 from typing import ClassVar, Literal

@@ -1,1 +1,1 @@
-"""What the kernels that read some of the keys share: gathered blocks, hash buckets, fused forms."""
+"""Shared code of the sparse kernels: gathered blocks, hash buckets, and a fused form."""

@@ -1,15 +1,14 @@
-"""Block-sparse attention in one fused kernel on CUDA: torch's FlexAttention with a list of the
-tiles that contain visible pairs.
+"""Block-sparse attention on CUDA, in one fused kernel: torch's FlexAttention.
 
 The [query, key] table is cut into tiles of 128 × 128. A tile without a pair of the pattern is never
-loaded, a tile that lies inside a band or in linked blocks is computed without a mask, and in the
-others the mask is evaluated pair by pair inside the kernel (`Mask.at` has the required signature);
-scores stay in registers. A mask that computes a few numbers costs nothing; a mask that looks up
-numbers for queries and keys costs ten times the products of the tile (measured on an H200), which
-is why patterns over a single sentence are written as arithmetic. Which tiles exist follows from the
-same layout that the chunked form fetches by, so both forms compute the same pairs. The table of
-tiles has (n / 128)² entries of one byte (65,536 tokens: 0.26 MB, and its lists of indices 1 MB) and
-is made once per batch; torch's own `create_block_mask` would evaluate all n² pairs.
+loaded. A tile that lies inside a band or in linked blocks is computed without a mask. In the others
+the mask is evaluated pair by pair inside the kernel (`Mask.at` has the required signature). Scores
+stay in registers. A mask that computes a few numbers costs nothing; a mask that looks up numbers
+for queries and keys costs ten times the products of the tile (measured on an H200), which is why
+patterns over a single sentence are written as arithmetic. The layout of the chunked form
+(gathered.py) decides which tiles exist, so both forms compute the same pairs. The table of tiles
+has (n / 128)² entries of one byte (65,536 tokens: 0.26 MB, and its lists of indices 1 MB) and is
+made once per batch; torch's own `create_block_mask` would evaluate all n² pairs.
 
 Cost for n tokens, h heads of d and s keys a query, rounded up to tiles: 4 · n · h · s · d
 operations forward, 10 backward; bytes: q, k, v and the output once, keys and values again for each

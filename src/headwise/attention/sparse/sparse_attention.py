@@ -1,4 +1,4 @@
-"""The base of kernels that compute few pairs: a pattern of pairs, and two forms that compute it.
+"""The base class of sparse kernels: a pattern of pairs, and two forms that compute it.
 
     attention over pattern ∧ mask
 

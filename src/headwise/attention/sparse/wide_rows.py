@@ -1,16 +1,17 @@
-"""Queries that attend to all keys of their sentence (global tokens), computed block of keys by
-block of keys.
+"""Attention of global tokens, which attend to all keys of their sentence.
+
+Such a query is called wide. Wide queries are computed block of keys by block of keys:
 
     for every block of keys J:   queries I(J) = the wide queries whose sentence reaches into J
         scores = q_I k_Jᵀ / √head_dim            a piece of the softmax of each query
     the pieces of a query are joined by their sums:
         output_i = Σ_J Σ_j∈J exp(s_ij − m_i) v_j / Σ_J Σ_j∈J exp(s_ij − m_i)
 
-One wide query costs as many products as there are keys, w of them n · w. In a row of many sentences
-each costs only its own sentence, and the sum stays n · w. Packed rows need no other shapes: a table
-of indices lists the queries that a block of keys serves. If a row is one sentence, all blocks of
-keys serve the same queries, and the result is plain attention of a few queries over all keys, in
-one fused kernel.
+s_ij is a score and m_i the largest score of query i. One wide query costs as many products as there
+are keys, w of them n · w. In a row of many sentences each costs only its own sentence, and the sum
+stays n · w. Packed rows need no other shapes: a table of indices lists the queries that a block of
+keys serves. If a row is one sentence, all blocks of keys serve the same queries, and the result is
+plain attention of a few queries over all keys, in one fused kernel.
 
 Tested against: attention/kernels/full.py under the same mask, written out.
 """

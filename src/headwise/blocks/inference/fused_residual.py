@@ -1,12 +1,18 @@
-"""The residual stream of one decoding step, with norms fused into the products that read it.
+"""The residual stream x of one decoding step, with norms fused into the matrix products that read
+it.
 
-    norm before:   read: norm_i(x) Wᵀ       add: x ← x + y
-    norm after:    read: n(x) Wᵀ            add: x ← n(x) + y, n ← norm_i; the norm of the last sum
-                                            is applied by the next reader
+A sub-layer (attention or feed-forward network) reads x by a product with its first matrix W, and
+adds the result y of its last product to x. `Residual` (blocks/residual.py) defines where the norm
+stands:
 
-A norm is deferred until its result is read. With few rows the product applies the norm itself, and
-with many rows the sum and its norm are one operation (blocks/inference/projection.py). The numbers
-are those of `Residual`.
+    norm before the sub-layer    read: norm(x) Wᵀ         add: x ← x + y
+    norm after the sub-layer     read: owed(x) Wᵀ         add: x ← owed(x) + y; then owed is the
+                                                          norm of this sub-layer
+
+With the norm after the sub-layer, the norm of the last sum is not applied at once but remembered as
+`owed`; the next read or add applies it. With few rows the product applies the norm itself; with
+many rows the sum and its norm are one operation (blocks/inference/projection.py). The results are
+those of `Residual`. models/static_step.py uses this on a GPU.
 
 Tested through the whole decoder: step by step = at once.
 """

@@ -1,12 +1,11 @@
-"""A linear layer for inference on a CPU: weights stored as 16-bit floats, products and sums in
-fp32.
+"""A linear layer for inference on a CPU: weights stored as fp16, products and sums in fp32.
 
     y = x W̃ᵀ + b          W̃ = W rounded to 11 bits of precision; x, products and sums are fp32
 
-One row times a matrix takes as long as reading the matrix, and fp16 halves the bytes for an eighth
-of bf16's rounding error (1e-4 of a result against 2.6e-3), because activations are not rounded at
-all. fbgemm's kernel, made for this case, prefetches and reads 1.7 times as many bytes a second as
-oneDNN's fp32 one; with many rows both are bound by the same fp32 products.
+One row times a matrix takes as long as reading the matrix, and fp16 halves the bytes. The rounding
+error is smaller than with bf16 (1e-4 of a result against 2.6e-3), because activations are not
+rounded at all. fbgemm's kernel, made for this case, prefetches and reads 1.7 times as many bytes a
+second as oneDNN's fp32 one; with many rows both are bound by the same fp32 products.
 
 Not differentiable; the original layer is not changed. Tested against: the product with rounded
 weights in double precision.

@@ -1,7 +1,6 @@
-"""A linear layer in 8-bit integers, for inference on a CPU: a quarter of the bytes of fp32,
-multiplied four at a time.
+"""A linear layer in 8-bit integers, for inference on a CPU: a quarter of the bytes of fp32.
 
-    W_oi ≈ scale_o · w_oi,  w in -127 … 127,  scale_o = max_i |W_oi| / 127 for each output
+    W_oi ≈ scale_o · w_oi,  w in -127 … 127,  scale_o = max_i |W_oi| / 127 for each output o
     x_i  ≈ scale_x · (x̂_i − zero), determined at every call
     y_o  = scale_x · scale_o · Σ_i (x̂_i − zero) w_oi + b_o
 

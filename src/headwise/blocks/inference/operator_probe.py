@@ -1,8 +1,8 @@
-"""Test an operator before relying on it: torch's fast products for CPUs are not public, and may be
-removed, or missing on a machine.
+"""Tests whether one of torch's fast CPU products works on this machine, before it is used.
 
-A layer is made from a small weight, and a small product is compared with that of torch. Any failure
-becomes a reason in words, which `headwise doctor` shows, and a slower form is used instead.
+These operators are not public, and may be removed or missing. A layer is made from a small weight,
+and a small product is compared with that of torch. Any failure becomes a reason in words, which
+`headwise doctor` shows, and a slower form is used instead.
 """
 
 import contextlib

@@ -1,12 +1,11 @@
-"""A linear layer with the operations around it in a Transformer: norm before, activation and
-residual after.
+"""A linear layer together with the norm before it, and the activation and residual after it.
 
     y = activation(norm(x) Wᵀ + b) + residual
     or, with the norm after each sub-layer, … + norm(residual)
 
-Written as one function because a GPU computes it as one kernel if the rows are few
-(gpu/projection.py): a decoding step of one sentence is fifty such products, each of which takes as
-long as its launch. With many rows the products dominate, and those of torch are used.
+It is one function because a GPU computes it as one kernel if the rows are few (gpu/projection.py).
+A decoding step of one sentence is fifty such products, each of which takes as long as its launch.
+With many rows the products dominate, and those of torch are used.
 
 Tested against: the modules called one after the other, and gpu/projection.py against this.
 """

@@ -1,6 +1,4 @@
-"""Whether two names refer to the same file: by relative path, symbolic link, hard link or
-redirection.
-"""
+"""Tells whether two names refer to the same file: by relative path, link or redirection."""
 
 import contextlib
 import os

@@ -1,8 +1,8 @@
-"""argparse with help and errors in both languages. It keeps the line breaks of examples and
-suggests the nearest known name.
+"""An argparse parser with help and errors in English and Chinese.
 
-Options cannot be abbreviated, so that a new option never changes the meaning of an old script, and
-`--lang` may stand anywhere.
+It keeps the line breaks of examples and suggests the nearest known name. Options cannot be
+abbreviated, so that a new option never changes the meaning of an old script. `--lang` may stand
+anywhere.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
 `check_paths` checks every option of a command (paths.py) before anything heavy is imported:
 
-- Inputs exist. A missing model, recipe or text is reported at once, not after importing torch. - A
-text can be decoded to its end, so that no result is printed before a bad line is found. An
+- Inputs exist. A missing model, recipe or text is reported at once, not after importing torch.
+- A text can be decoded to its end, so that no result is printed before a bad line is found. An
   input that is read once may also be a pipe or standard input (`-`), whose lines are checked while
   they are read (tasks/text_input.py).
 - No output is a file that the command reads, by whatever name: relative path, symbolic link, hard

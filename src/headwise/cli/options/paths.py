@@ -1,11 +1,10 @@
-"""The inputs and outputs of commands, declared as the types of their options and checked before a
-command runs (path_checks.py).
+"""Types for the options that name input and output files.
 
     parser.add_argument("--source", type=TextFilePath)
     parser.add_argument("--output", type=OutputFile)
 
-Missing directories of an output are created when it is written (storage); the help of each such
-option says so.
+Before a command runs, path_checks.py checks every option by its type. Missing directories of an
+output are created when it is written (storage); the help of each such option says so.
 
 Tested through path_checks.py.
 """

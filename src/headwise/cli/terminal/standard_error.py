@@ -1,8 +1,7 @@
-"""Standard error whose failures are ignored, so that training goes on when nobody can read its
-progress.
+"""Standard error whose write failures are ignored, so that training goes on without its reader.
 
 If a terminal is closed during training, `tee` dies, or the disk of a log file is full, writing a
-line of progress raises an error that would end the training before it could save. Standard output
+line of progress raises an error, which would end the training before it could save. Standard output
 is different: it holds the result, and a lost result must be reported.
 
 Tested with a terminal that is closed and a reader that goes away.

@@ -1,11 +1,10 @@
-"""Lines wrapped to the width of a terminal: between words, in Chinese between characters. Lines for
-programs are not wrapped.
+"""Wraps lines to the width of a terminal: between words, in Chinese between characters.
 
 A line may be broken at a space, after `|` (in signatures of sacreBLEU), and before or after a
 Chinese character, except where punctuation would then begin or end a line. A command is meant to be
 copied and is never broken: text between backticks, and text after `: headwise` to the end of its
-line. A part that is longer than a line is left to the terminal, which keeps it in one piece when it
-is copied.
+line. A word that is longer than a line is left to the terminal, which keeps it in one piece when it
+is copied. Output for programs is not wrapped.
 """
 
 import re

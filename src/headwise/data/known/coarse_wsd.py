@@ -1,10 +1,10 @@
-"""CoarseWSD-20 as one table; the publisher has a folder for each of 20 ambiguous words.
+"""Converts CoarseWSD-20 to one table; the publisher has a folder for each of 20 ambiguous words.
 
     WORD/train.data.txt      3 <tab> garrett is a pitcher …    index of the word, sentence
     WORD/train.gold.txt      0                                 sense of the same line
     WORD/classes_map.txt     {"0": "pitcher_pitcher", …}       names of the senses
 
-The table has the columns
+The table has the columns word, sense, index of the word, and sentence:
 
     pitcher <tab> pitcher_pitcher <tab> 3 <tab> garrett is a pitcher …
 

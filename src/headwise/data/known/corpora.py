@@ -1,9 +1,10 @@
-"""Known public corpora: find them on disk, verify them by checksum, download them.
+"""Finds known public corpora on disk, verifies them by checksum, and downloads them.
 
 Files are searched under the directory named by `HEADWISE_DATA`, else under the user's cache.
 `fetch_corpus` copies them from a local mirror or downloads them over HTTPS; in both cases a file is
-verified by SHA-256 and published completely (`download.py`). Corpora that we compiled, or that have
-no public download, have no address: the error then says what they are made from.
+verified by SHA-256 and published completely (`download.py`). Some corpora have no address, because
+we compiled them or because they have no public download. The error then says what they are made
+from.
 
 Tested against: a mirror on disk, and a local server that sends the right bytes, wrong bytes, too
 many bytes.

@@ -1,4 +1,4 @@
-"""Store a downloaded file: write under a temporary name, verify its SHA-256, publish by rename.
+"""Stores a downloaded file: writes it under a temporary name, verifies its SHA-256, renames it.
 
 The checksum is that of the uncompressed text, so that a file compressed by another program is still
 the same corpus. A publisher may serve it inside a zip (an address that ends in #MEMBER), in another

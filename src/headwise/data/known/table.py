@@ -1,7 +1,7 @@
-"""The table of known corpora: names, licences, addresses, checksums, and their parts.
+"""The table of known corpora: names, licences, addresses, checksums, and their splits.
 
-This module is data only; `corpora.py` uses it. An address is given only if it serves the text of
-the checksum. Checksums are of the uncompressed text, so that compressing again changes nothing.
+This file is data only; `corpora.py` uses it. An address is given only if it serves the text of the
+checksum. Checksums are of the uncompressed text, so that compressing again changes nothing.
 NOT_TRIED lists corpora whose address comes from their publisher's index and was never tried.
 """
 

@@ -1,12 +1,12 @@
 """Labelled sentences in packed rows: several sentences a row, and a target for some tokens.
 
     tokens     <s> a film worth seeing <s> dull 0 0        0 is padding
-    segment     1  1  1    1     1      2   2   0 0
+    segment     1  1  1    1     1      2   2   0 0        number of the sentence in its row
     position    0  1  2    3     4      0   1   0 0
-    targets     2  0  0    0     0      1   0   0 0
+    targets     2  0  0    0     0      1   0   0 0        0 is no target
 
-For classification (N → 1) only the first token of a text has a target, for tagging (N → N) every
-token has one, so that one loop trains both. The order of an epoch is a pure function of (seed,
+For classification (N → 1) only the first token of a text has a target; for tagging (N → N) every
+token has one. So one training loop serves both. The order of an epoch is a pure function of (seed,
 epoch); the rows of all epochs are one stream, and a cursor of two integers is a position in it.
 Tested against: every sentence once an epoch; resumed = uninterrupted; the shares of several
 processes together = one process.

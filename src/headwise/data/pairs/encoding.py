@@ -1,8 +1,8 @@
-"""From text to token ids for a block of pairs: filters, tokenizers, limits on length.
+"""Encodes a block of sentence pairs: filters, tokenizers, limits on length.
 
 It is a pure function: the result for a pair depends on the pair alone, so blocks can be encoded in
 any order and in other processes (`encoding_workers.py`). Only duplicates depend on earlier blocks:
-each pair carries a hash, and the caller decides (`Gate`).
+each pair gets a hash, and the caller drops pairs whose hash it has seen (`Gate`).
 
 Tested against: the same steps one pair at a time, and the same blocks encoded in other processes.
 """

@@ -1,10 +1,10 @@
-"""Encode blocks of pairs in several worker processes, in order.
+"""Encodes blocks of sentence pairs in several worker processes, in order.
 
 Tokenisation takes most of the time of preparing a corpus (16 of 25 µs a pair), holds Python's
-global lock, and needs only the text. A worker is this module run as a program: it reads the parts
-of a `BlockEncoder` from a pipe, then blocks until the pipe is closed. Nothing is pickled, and a
-worker imports neither torch nor the caller's program. A small corpus is encoded by the caller, in
-less time than a worker needs to start.
+global lock, and needs only the text. A worker is this file run as a program: it reads the settings
+of a `BlockEncoder` from a pipe, then encodes blocks until the pipe is closed. Nothing is pickled,
+and a worker imports neither torch nor the caller's program. A small corpus is encoded by the
+caller, in less time than a worker needs to start.
 
     caller → worker   JSON, hashes of held-out sentences, then blocks (all sources, all targets)
     worker → caller   counts, reasons, hashes, lengths and tokens of both sides

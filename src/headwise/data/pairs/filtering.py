@@ -1,4 +1,4 @@
-"""Which pairs are kept for training, and a report of those that are not.
+"""Filters that decide which sentence pairs are kept for training, and a report of the dropped ones.
 
 Each filter has a name; the report counts the dropped pairs of each filter and keeps a few examples
 with file and line. Duplicates are found by 64-bit hashes: 8 bytes a pair (0.8 GB for 100 million,

@@ -1,9 +1,9 @@
-"""Sentences of validation and test, so that training pairs that contain one can be dropped.
+"""Finds training pairs that share a sentence with validation or test, so that they can be dropped.
 
-A split by one language separates the sentences of that language; the other side may still occur in
-both parts (two English sentences with the same Chinese translation). A training pair leaks if one
-of its sides equals the same side of a validation or test pair, compared by letters and digits.
-Validation and test are small, so their hashes are kept in memory.
+A corpus is split by the sentences of one language. The sentences of the other language may still
+occur in both splits (two English sentences with the same Chinese translation). A training pair
+leaks if one of its sides equals the same side of a validation or test pair, compared by letters and
+digits. Validation and test are small, so their hashes are kept in memory.
 
 Tested against: pairs that share a source, a target, both or neither with the held-out ones.
 """

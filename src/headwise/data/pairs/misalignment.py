@@ -1,13 +1,13 @@
-"""Find the line at which two parallel files stop being aligned.
+"""Finds the line at which two parallel files stop being aligned.
 
-The lengths of translations are correlated: log(length of source / length of target) stays near its
+It is used only if the line counts differ. The lengths of translations are correlated:
+r(i, j) = log((|x_i| + 1) / (|y_j| + 1)), for source line x_i and target line y_j, stays near its
 median. If one side has d lines too many, the files are aligned as they are before some line p and
-shifted by d after it. With r(i, j) = log((|x_i| + 1) / (|y_j| + 1)), p minimises
+shifted by d after it. p minimises
 
     Σ_{i<p} |r(i, i) − median| + Σ_{i≥p} |r(i + d, i) − median|
 
-Gale & Church 1993 align sentences by the same clue. This is computed only if the line counts
-differ.
+Gale & Church 1993 align sentences by the same clue.
 
 Tested against: lines deleted at known positions from texts of realistic lengths.
 """

@@ -1,9 +1,9 @@
-"""Read parallel text: pairs of sentences with their file and line.
+"""Reads parallel text: pairs of sentences with their file and line.
 
 A corpus is two line-aligned files or one TSV file; both are read as a stream. A pair that cannot be
 read completely has a `problem`, and the filter counts it.
 
-Tested against: the lists written to the files; one test for every defect named below.
+Tested against: the lists written to the files; one test for every kind of `problem`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

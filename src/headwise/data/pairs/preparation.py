@@ -1,4 +1,5 @@
-"""Prepare parallel text for training: read, filter, learn tokenizers, plan rows, write token ids.
+"""Prepares parallel text for training: reads, filters, learns tokenizers, plans rows, writes token
+ids.
 
 Data are streamed in blocks, so that memory does not grow with the corpus (apart from 8 bytes a pair
 for finding duplicates), and each store is published completely or not at all. Data prepared from

@@ -1,4 +1,4 @@
-"""Uniform samples of the training pairs, drawn in one pass over the corpora.
+"""Draws uniform samples of the training pairs in one pass over the corpora.
 
 They are used to learn a vocabulary, to plan row lengths and to count words. Tested through
 `preparation.py`.

@@ -1,9 +1,9 @@
-"""The contexts of word vectors (CBOW) as bags: weighted sums of embedding rows.
+"""The contexts of CBOW (word vectors) as bags: each context is a weighted sum of embedding rows.
 
-A centre with l context words on its left and r on its right has a bag of 2·window + 1 words: each
-has weight 1/(l + r) if it is in the context, else 0, so that the sum is the mean of the context. In
-the backward direction each position in the text has a bag of 2·window + 1 centres, with weight 1 if
-the position is in the context of that centre: the sum of the gradients of these centres is the
+A centre word with l context words on its left and r on its right has a bag of 2·window + 1 words.
+Words in the context have weight 1/(l + r), the others 0, so that the sum is the mean of the
+context. For the gradient, each position in the text has a bag of 2·window + 1 centres. A centre has
+weight 1 if the position is in its context; the sum of the gradients of these centres is the
 gradient of the word at the position.
 
     text     … a b [c d e f] g h …        batch = 4, window = 2

@@ -1,8 +1,7 @@
-"""Context windows of word vectors in blocks: neighbouring centres share contexts and negative
-samples.
+"""Context windows of word vectors, in blocks of neighbouring centre words.
 
 word2vec moves over the text one centre at a time, draws a radius r from 1..window and pairs the
-centre with the r words on either side. Here `share` neighbouring centres form a block; their
+centre with the r words on either side. Here `share` neighbouring centres form a block. Their
 contexts are the block itself and `window` words around it, and a mask [centre, context] says which
 pairs exist. Negative samples are drawn once for a block. Each pair is as in word2vec, but the pairs
 of a block are products of small matrices instead of a loop over vectors.
@@ -11,8 +10,8 @@ of a block are products of small matrices instead of a loop over vectors.
     mask     row c: b d  or  a b d e      (radius 1 or 2), never across the end of a sentence
 
 Very frequent words are subsampled first: a word of frequency f is kept with probability (√(f/t) +
-1)·t/f (Mikolov et al. 2013; the formula of the C code). Each chunk of text is subsampled, cut and
-given its negative samples from its own key (seed, epoch, chunk).
+1)·t/f, where t is a threshold (Mikolov et al. 2013; the formula of the C code). The random numbers
+of each chunk of text depend on (seed, epoch, chunk) alone.
 
 Tested against: the double loop of word2vec written out; binomial and chi-squared bounds on the
 draws.

@@ -1,14 +1,15 @@
-"""Masked tokens for BERT-style training: which tokens are predicted, and what replaces them.
+"""Masks tokens for BERT: chooses which tokens are predicted, and what replaces them.
 
 Of the tokens, 15 % are chosen for prediction (Devlin et al. 2019). Of these
 
     80 % are replaced by the mask   10 % by a random word   10 % stay as they are
 
-The last two are needed because there is no mask later, when the model is used. The id of the mask
-is that of </s>, which does not occur inside these rows. `whole_words` chooses all pieces of a word
-or none, so that no piece reveals the others (text/word_boundaries.py defines words). If no token
-was drawn, one is chosen, so that every batch has something to predict. The draw depends on the key
-of the batch alone. Tested against: the shares, whole words, equal keys, rows of one word.
+The last two are needed because no text has masks when the model is used. The mask has the id of
+</s>, which does not occur inside these rows. `whole_words` chooses all pieces of a word or none, so
+that no piece reveals the others (text/word_boundaries.py defines words). If no token was drawn, one
+is chosen, so that every batch has something to predict. The caller passes a random generator made
+from the number of the batch, so that a resumed run masks the same tokens. Tested against: the
+shares, whole words, equal keys, rows of one word.
 """
 
 from dataclasses import dataclass, replace

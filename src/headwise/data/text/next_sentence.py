@@ -1,13 +1,13 @@
-"""Next sentence prediction (BERT, Devlin et al. 2019): does the second line follow the first?
+"""Pairs of lines for next sentence prediction (BERT): does the second line follow the first?
 
     tokens    <s> A A A <s> B B        the second line begins at the inner <s>
     targets    2  0 0 0  0  0 0        2: the next line of the text; 1: any other line
 
-The target is at the first token, like the label of a text. An epoch takes lines two by two,
-starting in turn at the first or second line of the text; for half of the pairs the second line is
-drawn from all other lines. Pairs are a pure function of (seed, epoch), so that the stream has the
-cursor of labelled rows. Tested against: the share and truth of each kind; no line follows itself;
-equal streams from every cursor.
+Devlin et al. 2019. The target is at the first token, like the label of a text
+(labels/labelled_rows.py). An epoch takes lines two by two, starting in turn at the first or second
+line of the text; for half of the pairs the second line is drawn from all other lines. Pairs are a
+pure function of (seed, epoch), so a position in their stream is a cursor of two integers. Tested
+against: the share and truth of each kind; no line follows itself; equal streams from every cursor.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

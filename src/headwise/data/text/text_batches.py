@@ -1,11 +1,10 @@
-"""Batches for language models from text of one language.
+"""Batches for language models, from text of one language.
 
     sentences   each line from <s> to </s>; packed into rows (packing.py), or padded for models
                 that do not know where a sentence of a row begins
-    stream      all lines as one text with </s> between them, cut into windows of `length` words
-                carried over:  `rows` readers start at equal distances and read window after
-                               window, keeping their hidden state
-                otherwise:     the windows are shuffled
+    stream      all lines as one text with </s> between them, cut into windows of `length` words.
+                `carried`: `rows` readers start at equal distances and read window after window,
+                keeping their hidden state. Otherwise the windows are shuffled
 
 Each is an endless stream of batches and a pure function of (seed, epoch, position), so that a run
 resumes exactly. In every epoch the windows of a stream start at another offset, so that no word is

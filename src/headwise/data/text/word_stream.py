@@ -1,9 +1,9 @@
-"""Text as word ids: one pass that counts words, builds the vocabulary and encodes.
+"""Encodes a text as word ids, counting words and building the vocabulary in the same pass.
 
-Each new word gets the next id, so that a line is encoded inside C (`map` over a dictionary that
-grows by itself). Afterwards frequent words are renumbered by falling count, and the others are
-removed from the text, so that windows close over the gap as in word2vec's C code. The text takes
-four bytes a word.
+Each new word gets the next id, so a line is encoded inside C (`map` over a dictionary that grows by
+itself). Afterwards frequent words are renumbered by falling count. Rare words are removed from the
+text, so that context windows reach across them as in word2vec's C code. The text takes four bytes a
+word.
 
 Tested against: collections.Counter and a list comprehension.
 """

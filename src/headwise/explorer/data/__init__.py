@@ -1,1 +1,1 @@
-"""What the explorer shows, as plain values: traces, tables, curves, run logs. Nothing is drawn."""
+"""The values that the explorer shows: traces, tables, curves, run logs. Nothing is drawn here."""

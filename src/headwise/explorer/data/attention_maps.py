@@ -1,9 +1,9 @@
-"""Attention maps of one translation: the pieces, and the weights of every layer. Pictures are made
-from these values, so drawing needs no model.
+"""Attention maps of one translation: its pieces, and the weights of every layer and head.
 
 A map is a table of weights A[head, query, key]: how much of the value at position `key` goes into
-position `query`. Each row of a softmax attention sums to one. Weights may be negative for kernels
-that subtract (linformer).
+position `query`. Each row of a softmax attention sums to one. Linformer's weights
+on tokens may be negative, because they are products with learned projections. Pictures are made
+from these values, so drawing needs no model.
 
     kind            the queries (rows)              the keys (columns)
     encoder_self    source pieces                   source pieces

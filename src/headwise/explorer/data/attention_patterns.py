@@ -1,9 +1,9 @@
-"""The attention pattern of every kernel: its own weights on a short random example.
+"""The attention pattern of every kernel: its weights on a short random example.
 
-    weights = kernel.weights(q, k, mask)     q and k are normal with a slow drift, so that
-                                             neighbouring tokens are somewhat similar
-    pairs   how many of the length² pairs have a weight: what a sparse kernel saves
-    rank    the rank of the table: what a low-rank or linear kernel saves
+    weights   kernel.weights(q, k, mask); q and k are normal with a slow drift, so that
+              neighbouring tokens are somewhat similar
+    pairs     how many of the length² pairs have a weight: what a sparse kernel saves
+    rank      the rank of the table: what a low-rank or linear kernel saves
 
 The kernels are built as for a model, from the example settings that each of them declares.
 

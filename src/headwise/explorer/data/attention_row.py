@@ -5,10 +5,11 @@
     weights_j  = exp(scores_j − max) / Σ …
     output     = Σ_j weights_j v_j
 
-One pass over the finished translation captures the queries, keys, values and mask that the layer of
-the loaded model receives. The weights and the output are the layer's own; the steps between are
-recomputed and must give the same weights. A kernel that is no softmax of such scores (linear,
-Linformer …) has `is_softmax` false, and only its products and weights are shown.
+q is the query, k_j and v_j are the key and value at position j. One pass over the finished
+translation captures the queries, keys, values and mask that the layer of the loaded model receives.
+The weights and the output are the layer's own; the steps between are recomputed and must give the
+same weights. If a kernel is no softmax of such scores (linear, Linformer …), `is_softmax` is false,
+and only its products and weights are shown.
 
 Tested against: the map of the same row (attention/taps.py), the layer's own output, softmax by
 hand.

@@ -1,6 +1,4 @@
-"""The three steps of a calculation (attention_calculation.py) as tables of text, which the command
-line prints.
-"""
+"""Tables of the three steps of attention (attention_calculation.py), for `headwise attend`."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,8 +1,7 @@
-"""The measured cost of attention kernels: our measurements on an H200, which ship with the package,
-and the user's own.
+"""Reads measured costs of attention kernels: ours on an H200, and those of the user.
 
-`headwise compare attention --directory runs/attention` writes `attention.json`; every such file
-under a directory of runs is read.
+Our measurements come with the package. `headwise compare attention --directory runs/attention`
+writes `attention.json`; every such file under a directory of runs is read.
 
     {"machine": …, "conditions": …, "slopes": {kernel: …},
      "points": [{kernel, length, forward_seconds, both_seconds, memory_mib, …}]}

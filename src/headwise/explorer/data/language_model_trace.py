@@ -1,5 +1,4 @@
-"""One text as a decoder-only language model reads it: the attention of every layer, and the most
-probable next tokens at each position.
+"""The trace of a text in a decoder-only language model: attention of every layer, next tokens.
 
 The text w₁ … wₘ is read once, without a search. Every position has
 
@@ -8,7 +7,7 @@ The text w₁ … wₘ is read once, without a search. Every position has
     A[head, query, key]   of every layer: row i predicts wᵢ and attends to what was read before it
 
 Rows are named by the token they predict and columns by the token that was read, as in the
-`decoder_self` maps of a translation (attention_maps.py). n-grams and recurrent models have no
+`decoder_self` maps of a translation (attention_maps.py). n-gram and recurrent models have no
 attention and are refused. A text longer than the context that the Transformer was trained with is
 refused. `calculate_text_row` gives all numbers of one row (attention_row.py).
 

@@ -1,8 +1,7 @@
-"""The model's choices at every step of a translation: the most probable tokens, and the token that
-was written.
+"""The most probable tokens at every step of a translation, and the probability of the written one.
 
-A finished translation y is read once more from left to right. Before each token the model has the
-distribution
+A finished translation y of x is read once more from left to right. Before each token the model has
+the distribution
 
     p(w | y_<t, x)     log-probability and rank of the written token, the k best tokens, and the
                        entropy −Σ p log p in nats: 0 if the model is certain, log |V| if it has

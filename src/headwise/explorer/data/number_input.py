@@ -1,4 +1,5 @@
-"""Small tables of numbers that a user types: `51,56,58`, rows separated by `;`, or a CSV file.
+"""Reads small tables of numbers that a user types (`51,56,58`, rows separated by `;`) or a CSV
+file.
 
     51,56,58            a list: three keys of one number each, or one row beside wider keys
                         (`arrange`)
@@ -6,7 +7,7 @@
     keys.csv            one row a line; numbers are separated by comma, semicolon or tab and may
                         stand in quotes; a first line of names is a heading
 
-Sizes are checked before anything is computed.
+`headwise attend` uses it. Sizes are checked before anything is computed.
 
 Tested against: the numbers that were written; one message for each mistake, with file and line.
 """

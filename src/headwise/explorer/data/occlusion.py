@@ -1,5 +1,4 @@
-"""Occlusion: how much less probable a translation becomes when a source word is left out. It tests
-what attention only suggests.
+"""Occlusion: how much less probable a translation becomes when a source word is left out.
 
 For a source x of words w_1 … w_n and its translation y,
 
@@ -7,8 +6,8 @@ For a source x of words w_1 … w_n and its translation y,
 
 which is large if y depends on w_i, about 0 if w_i does not matter, and negative if y is more
 probable without w_i. The same difference is computed for every piece of y. Leaving a word out is
-crude, because the rest may be no sentence, but it asks the model instead of reading its weights:
-Li, Monroe and Jurafsky, arXiv:1612.08220.
+crude, because the rest may be no sentence, but it tests the dependence that attention weights only
+suggest (Li, Monroe and Jurafsky, arXiv:1612.08220).
 
 Tested against: one forward pass for each shortened source, and a one-word sentence.
 """

@@ -1,11 +1,10 @@
-"""The logs of the runs under one directory: which runs there are, and what a log has gained since
-it was last read.
+"""Lists the runs under a directory, and reads the new lines of their logs.
 
     runs/mine/log.jsonl      one JSON object a line (training/log_file.py); lines are written whole
     runs/mine/model/         exists when the run is finished; results.json holds its scores
 
-`read_run` continues from a byte offset, so a page that watches a run receives only what is new. A
-log that has become shorter was truncated by a resumed run and is read from its beginning
+`read_run` continues from a byte offset, so a page that watches a run receives only new lines. If a
+log has become shorter, a resumed run has truncated it, and it is read from its beginning
 (`restarted`). Names are paths below the directory; a name that leads out of it, by .. or by a link,
 is not found. Long logs are thinned to at most `MAX_LINES` lines of each kind. The files are not
 trusted (untrusted_files.py): runs that cannot be read are left out, and lines that are too long are

@@ -1,9 +1,9 @@
-"""The tree of a beam search: every continuation that was considered, whether it was kept, finished
-or pruned, and the leaves of the n best.
+"""The tree of a beam search: every continuation that was kept, finished or pruned.
 
 A node is a hypothesis; its parent is the same hypothesis without the last token. At every step the
 2k best continuations of the k kept nodes are considered: k are kept, those that end the sentence
-are finished, and the others are pruned (`decoding/search/beam.py`).
+are finished, and the others are pruned (`decoding/search/beam.py`). The n best translations are
+marked as leaves.
 
     total = Σ log p     score = total / divisor(length)     finished hypotheses are ranked by score
 

@@ -1,6 +1,4 @@
-"""The attention maps of a translation, taken from a translator (attention_maps.py holds the
-values).
-"""
+"""Takes the attention maps of a translation (attention_maps.py) from a translator."""
 
 from headwise.errors import UsageError
 from headwise.explorer.data.attention_maps import AttentionMap, MapKind, Trace

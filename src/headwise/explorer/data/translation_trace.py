@@ -1,9 +1,8 @@
-"""The trace of one translation: the search, its tree, the choices at every step, and the attention
-of the result.
+"""The trace of one translation: its search, tree, choices at every step, and attention.
 
-The explorer's page asks for it. Only what was asked for is computed, and a reply has at most
-MAX_VALUES weights, because attention of long sentences is large (6 layers × 8 heads × 512² × 3
-kinds = 38 million numbers). For more, the page asks for a few layers or heads at a time.
+The explorer's page asks for it. Only the parts that the page asks for are computed, and a reply has
+at most MAX_VALUES weights, because attention of long sentences is large (6 layers × 8 heads × 512²
+× 3 kinds = 38 million numbers). For more, the page asks for a few layers or heads at a time.
 
 Tested against: the parts it is made of, and its limit.
 """

@@ -1,14 +1,14 @@
-"""Pieces grouped into words, and attention weights merged accordingly, because people think in
-words.
+"""Groups pieces into words, and merges attention weights accordingly.
 
 A word as a key receives the sum over its pieces, and a word as a query attends with the mean over
 its pieces:
 
     W[u, v] = mean over i in u of  sum over j in v of  A[i, j]
 
-so the row sums of W equal those of A. This is the convention of Clark et al., "What Does BERT Look
-At?" (arXiv:1906.04341). A piece that begins a word starts with "▁"; Chinese and Japanese pieces,
-punctuation and special tokens are words of their own.
+A holds the weights between pieces i and j, W those between words u and v. The row sums of W equal
+those of A. This is the convention of Clark et al., "What Does BERT Look At?" (arXiv:1906.04341). A
+piece that begins a word starts with "▁"; Chinese and Japanese pieces, punctuation and special
+tokens are words of their own.
 
 Tested against: row sums kept (hypothesis), a hand-worked case, words spelled back from their
 pieces.

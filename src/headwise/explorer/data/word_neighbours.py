@@ -2,7 +2,7 @@
 
     asked    what the user typed: words, or sums such as king - man + woman
     nearest  the words with the largest cosine to each of them
-    places   two coordinates for every word of both (projection.py: t-SNE or PCA)
+    places   two coordinates for every word of both (plane_projection.py: t-SNE or PCA)
 
 Tested against: VectorSpace.nearest, and the projections themselves.
 """

@@ -1,4 +1,4 @@
-"""The attention maps of translations as a file: an HTML page, a picture, or numbers.
+"""Writes the attention maps of translations to a file: an HTML page, a picture, or numbers.
 
     .html   every layer, head and kind of all sentences, for a browser without a network
             (html_page.py)

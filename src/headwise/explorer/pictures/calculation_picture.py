@@ -1,8 +1,8 @@
-"""The three steps of a calculation (data/attention_calculation.py) as one picture: scores, weights
-and outputs side by side, with their numbers in the cells.
+"""Draws the three steps of attention side by side, with numbers in the cells (`headwise attend`).
 
-If keys and values are single numbers, a curve below shows the output for every query: attention
-interpolates between the values.
+The steps are the scores, weights and outputs of data/attention_calculation.py. If keys and values
+are single numbers, a curve below shows the output for every query: attention interpolates between
+the values.
 
 Tested against: size, warnings as errors, nothing at the edge, both languages.
 """

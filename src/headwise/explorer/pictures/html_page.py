@@ -1,8 +1,8 @@
-"""The saved page: attention maps in one HTML file without any other file.
+"""The saved page: attention maps in one HTML file that needs no other file.
 
 The files of `static/saved_page`, and those of `static/app` that it shares with the live page, are
-put together with the traces (data/trace_json.py, one byte a weight). The page loads nothing, and
-its content security policy forbids it. Tokens are JSON without "<", and the script sets them with
+joined with the traces (data/trace_json.py, one byte a weight). The page loads nothing, and its
+content security policy forbids loading. Tokens are JSON without "<", and the script sets them with
 textContent, so markup in a token stays text.
 
 Tested against: weights decoded from the written page, a hostile token, no foreign address, the same

@@ -1,8 +1,8 @@
-"""Attention kernels by length: time, memory, and the distance from exact attention.
+"""Plots time, memory and error of attention kernels against the length.
 
 Both axes are logarithmic, so a power of the length is a straight line whose slope is the exponent.
-Grey guides show the slopes 1 and 2; they start slightly below the cheapest kernel. A kernel has the
-same colour in every picture.
+The error is the distance from exact attention. Grey guides show the slopes 1 and 2; they start
+slightly below the cheapest kernel. A kernel has the same colour in every picture.
 
 Tested: pictures are written, also with missing points; none is written if nothing was measured.
 """

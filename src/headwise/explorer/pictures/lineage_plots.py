@@ -1,8 +1,8 @@
-"""The history of language models as a picture: the perplexity of every model, the oldest on top,
-and its training time.
+"""Plots the history of language models: perplexity and training time, the oldest model on top.
 
-Both axes are logarithmic. A model is a dot with its number beside it, because a bar has no zero to
-begin at. Lower perplexity is better; an infinite perplexity is written at the left edge.
+`headwise compare lineage` draws it. Both axes are logarithmic. A model is a dot with its number
+beside it; bars would need a zero, which a logarithmic axis lacks. Lower perplexity is better; an
+infinite perplexity is written at the left edge.
 
 Tested: every dot and every number lies inside its frame, also with an infinite perplexity.
 """

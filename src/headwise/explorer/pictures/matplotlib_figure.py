@@ -1,4 +1,4 @@
-"""Figures by matplotlib without global state, fonts that have the characters, and one way to save.
+"""Creates and saves matplotlib figures without global state, with fonts that have the characters.
 
 matplotlib draws an empty box and prints a warning for a character that its fonts lack. Here every
 text is checked against the installed fonts first. Labels that no font can draw are replaced by

@@ -1,4 +1,4 @@
-"""Where a pronoun looks: two sentences that differ in one word, and the links from "it" in each.
+"""Draws what a pronoun attends to, in two sentences that differ in one word.
 
 In "The animal didn't cross the street because it was too tired / too wide" the last word decides
 what "it" refers to. A translator into German has to know, because the animal is "es" and the street
@@ -7,10 +7,10 @@ is "sie". The picture shows two rows of attention; a link is wider the larger it
     above:  A[it, word] of encoder self-attention      while the pronoun is read
     below:  A[es or sie, word] of cross-attention      while its translation is written
 
-It shows the heads that look at the right noun: the animal in one sentence, the street in the other.
-If no head does that, the picture says so and shows the mean of the last layer. Such pairs are
-called Winograd schemas (Levesque et al., 2012); this one was used to present the Transformer to the
-public (Uszkoreit, Google research blog, 2017).
+It shows the heads that attend to the right noun: the animal in one sentence, the street in the
+other. If no head does that, the picture says so and shows the mean of the last layer. Such pairs
+are called Winograd schemas (Levesque et al., 2012); this one was used to present the Transformer to
+the public (Uszkoreit, Google research blog, 2017).
 
 Tested against: the number and widths of arcs for hand-made weights, and pixels; an absent word is
 refused.

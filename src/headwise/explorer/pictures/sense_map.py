@@ -1,9 +1,9 @@
-"""The occurrences of an ambiguous word as points, coloured by sense, with a panel for each model. A
-model that tells the senses apart shows one cloud for each sense.
+"""Draws the occurrences of an ambiguous word as points, coloured by sense, one panel per model.
 
-Coordinates come from PCA or t-SNE (data/projection.py) of the vectors, scaled to length 1. A static
-vector is the same in every sentence: all its points coincide and are drawn as rings in the colours
-of all senses, and the panel says so.
+A model that tells the senses apart shows one cloud for each sense. Coordinates come from PCA or
+t-SNE (data/plane_projection.py) of the vectors, scaled to length 1. A static vector is the same in
+every sentence: all its points coincide and are drawn as rings in the colours of all senses, and the
+panel says so.
 
 Tested against: the panels and points that must be there; a static panel has one position.
 """

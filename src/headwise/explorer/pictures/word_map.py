@@ -1,8 +1,7 @@
-"""A map of words as a picture: a point and a label for each word vector, near words near each
-other.
+"""Draws a map of words: a point and a label for each word vector, similar words near each other.
 
-The two coordinates come from PCA or t-SNE (data/projection.py). A label is left out where it would
-cover another one.
+The two coordinates come from PCA or t-SNE (data/plane_projection.py). A label is left out where it
+would cover another one.
 
 Tested with Chinese labels, with and without a font that has their characters.
 """

@@ -1,8 +1,9 @@
 """How language models are compared: by the perplexity of the test text, ends of lines included.
 
-Counted and trained models are compared with each other: both give every token of a line and its end
-a probability. Models of sentences and of one stream predict the same tokens from less or more
-context. Stupid backoff is refused, because its scores are no probabilities.
+n-gram models and neural models can be compared with each other, because both give a probability to
+every token of a line and to its end. Models of sentences and models of one stream predict the same
+tokens, the latter from more context. Stupid backoff is refused, because its scores are no
+probabilities.
 """
 
 from pathlib import Path

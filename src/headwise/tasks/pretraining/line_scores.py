@@ -1,17 +1,17 @@
-"""What each line of a text adds to the score of a pre-trained model, for comparisons.
+"""Scores a pre-trained model on each line of a text, for comparisons of runs.
 
 Masked language models: in each line 15 % of the tokens, at least one, are replaced by the mask. The
-choice depends on the number of the line alone, so that every model and every seed is asked for the
-same tokens, whatever its batches and its own masking are.
+choice depends on the number of the line alone, so that every model and every seed has to predict
+the same tokens, whatever its batches and its own masking are.
 
     loss of a line = - Σ log P(masked token | the rest of the line)
 
-ELMo: every word from both sides, as in training.
+ELMo: every word is predicted from both sides, as in training.
 
     loss of a line = - Σ log P(next word | words so far) - Σ log P(word before | words that follow)
 
-Tested: the same tokens are asked for at other batch sizes; the sum over lines of ELMo's losses is
-that of its validation.
+Tested: other batch sizes mask the same tokens; the sum over lines of ELMo's losses is that of its
+validation.
 """
 
 from collections.abc import Sequence
