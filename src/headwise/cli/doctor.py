@@ -1,4 +1,4 @@
-"""`headwise doctor`: what this machine can do, or what is wrong with a run directory."""
+"""`headwise doctor`: checks this machine, or finds out what is wrong with a run directory."""
 
 import argparse
 import json

@@ -1,1 +1,1 @@
-"""Trained models in the formats of other programs."""
+"""Exports trained models to the formats of other programs: CTranslate2 and ARPA files."""

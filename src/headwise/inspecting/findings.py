@@ -1,4 +1,4 @@
-"""The findings of `headwise doctor`: one for each thing it examined."""
+"""`Finding`: one result of `headwise doctor`, for each thing that it examined."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

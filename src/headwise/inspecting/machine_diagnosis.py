@@ -1,4 +1,4 @@
-"""What this machine can do, for `headwise doctor` without a directory."""
+"""`headwise doctor` without a directory: finds out what this machine can do."""
 
 import importlib.util
 import os

@@ -1,8 +1,9 @@
 """Huffman codes for a hierarchical softmax: about log2 V decisions instead of V for each word.
 
-Join the two least frequent subtrees until one is left. A word's code is the turns on its path from
-the root, so frequent words get short paths. Each inner node is a yes/no question with a vector of
-its own. The product of the answers along a path is the word's probability. Over all words these
+V is the size of the vocabulary. Huffman's algorithm joins the two least frequent subtrees until one
+is left. The code of a word is the turns on its path from the root, so frequent words get short
+paths. Each inner node n is a yes/no question with a vector v_n of its own, and h is the vector that
+predicts. The product of the answers along a path is the word's probability. Over all words these
 probabilities sum to 1, because the two answers of every question do.
 
     P(word | h) = Π over nodes n on the path  σ(±h·v_n),      + where the code is 0, - where it is 1

@@ -1,10 +1,11 @@
 """A masked language model (BERT): an encoder that predicts masked tokens from both sides.
 
-    hidden = norm(gelu(narrow · x_position))      only at the positions that are asked for
+    hidden = norm(gelu(narrow · x_position))      only at the masked positions
     P(word) = softmax(E hidden + b)               E: the embedding itself
     P(next) = softmax(output tanh(narrow x_<s>))  for pairs: does the second sentence follow?
 
-Devlin et al. 2019. What the encoder learns for this task serves other tasks.
+x is the output of the encoder. Devlin et al. 2019. Classifiers and taggers can start from the
+trained encoder (tasks/pretraining/encoder_start.py).
 Tested: it learns to predict masked tokens; the encoder's weights are what a labeller starts from.
 """
 

@@ -3,12 +3,12 @@
 Words with similar vectors predict alike, so what was learned from "the dog sleeps" also holds for
 "the cat sleeps". Counting n-grams cannot do that.
 
-    x = [C(w_{t-1}); …; C(w_{t-n+1})]
+    x = [C(w_{t-1}); …; C(w_{t-n+1})]            C: the embedding, w_t: the word at position t
     y = b + U tanh(d + H x) + W x                P(w_t | …) = softmax(y)
 
 C, H, U, b, d are learned together; the direct connections W are optional. [U W] is one matrix over
 [tanh(d + H x); x], so that the loss sees hidden states and an output matrix, as with any other
-model. Positions before the first word hold the beginning of a sentence.
+model. Positions before the first word hold the beginning-of-sentence token.
 
 Bengio et al. 2003.
 Tested against: the formula in a hand-worked case, its gradient by differences, and packed rows =

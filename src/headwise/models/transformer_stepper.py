@@ -1,10 +1,10 @@
 """The encoder–decoder as a stepper: one token at a time, with caches, for any search.
 
-`start` encodes the sources once and keeps the keys and values of the source of each layer, per
-sentence. `step` feeds one token to every hypothesis and returns the log-probabilities of the next.
-`reorder` follows the search's choice of hypotheses. All hypotheses of a sentence share its source,
-which is never copied for them; only the decoder's own keys and values are moved, and only the part
-that has been written.
+`start` encodes the sources once and stores their keys and values for each layer. `step` feeds one
+token to every hypothesis and returns the log-probabilities of the next. `reorder` rearranges the
+hypotheses as the search has chosen. All hypotheses of a sentence share the keys and values of its
+source, which are never copied; `reorder` moves only the decoder's own keys and values, and only the
+part that has been written.
 
 Where model and machine allow it, the same model also steps in static buffers (static_buffers.py, on
 a GPU) or in rows that each have their own beginning (continuous_decoder.py, on a CPU).

@@ -31,7 +31,7 @@ def describe_machine(device: Device | torch.device = "auto") -> dict[str, Any]:
 
 
 def processor_name(information: Path = Path("/proc/cpuinfo")) -> str:
-    """What the processor calls itself, or its family."""
+    """The model name of the processor, or its family."""
     try:
         text = information.read_text(encoding="utf-8", errors="replace")
     except OSError:

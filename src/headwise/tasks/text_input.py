@@ -37,8 +37,8 @@ def _whole(lines: Iterator[str | None], place: Path) -> Iterator[str]:
 
 
 def read_sentences(path: Path | str | None, *, keep_blank: bool = False) -> Iterator[str]:
-    """Lines without space around them, those that say nothing left out; a text with no line to give
-    is an error, not a silence.
+    """The lines that are not blank, without the space around them (`keep_blank`: all lines). A text
+    without any line to return is an error.
     """
     num_found = 0
     for line in read_text_lines(None if path is None else Path(path), once=True):
@@ -50,8 +50,8 @@ def read_sentences(path: Path | str | None, *, keep_blank: bool = False) -> Iter
 
 
 def read_every_sentence(path: Path | str | None) -> Iterator[str]:
-    """Every line, blank ones too, so that answers stand on the lines of what was asked; a text of
-    blank lines alone is an error.
+    """Every line, blank ones too, so that answer n belongs to line n. A text of blank lines alone
+    is an error.
     """
     waiting, has_words = 0, False
     for line in read_text_lines(None if path is None else Path(path), once=True):
@@ -74,14 +74,14 @@ def _no_sentence(path: Path | str | None) -> DataError:
 
 
 def read_lines_or_none(path: Path | None, *, once: bool = False) -> Iterator[str | None]:
-    """All lines without their ends, None for one longer than `MAX_LINE_BYTES`; of standard input if
-    there is no path.
+    """All lines without their ends; None for a line longer than `MAX_LINE_BYTES`. Without a path,
+    standard input is read.
     """
     return _read_ahead(lambda: _read(path, once=once), path)
 
 
 def _read_ahead(read: Callable[[], Iterator[Lines]], path: Path | None) -> Iterator[Lines]:
-    """What `read` gives, after what can be looked at beforehand was looked at."""
+    """The lines of `read`, checked ahead as far as the input allows (see the header)."""
     if path is not None:
         return _in_blocks(read()) if path.is_fifo() else read()
     stream = sys.stdin.buffer

@@ -7,5 +7,5 @@ from headwise.tasks.events import Events
 
 
 def watch_vocabulary(watcher: Events) -> Callable[[float], None]:
-    """What `learn_tokenizer` is to call with the share that is done."""
+    """The callback: `learn_tokenizer` calls it with the share that is done."""
     return lambda share: watcher.share(say("learning the vocabulary", "正在学习词表"), share)

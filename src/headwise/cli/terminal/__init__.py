@@ -1,1 +1,1 @@
-"""What commands write for people: wrapped lines, tables, progress, reports."""
+"""Output of the commands for people: wrapped lines, tables, progress, reports."""

@@ -1,4 +1,4 @@
-"""Read labelled text: one label a text (N → 1) or one tag a word (N → N).
+"""Reads labelled text: one label a text (N → 1) or one tag a word (N → N).
 
     tsv        a film worth seeing<TAB>1         columns by number
     csv        label,review                      a header, quotes where needed

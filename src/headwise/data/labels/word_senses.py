@@ -1,11 +1,11 @@
-"""Ambiguous words in sentences, each occurrence with its sense: a table of four columns.
+"""Reads ambiguous words in sentences, each occurrence with its sense: a table of four columns.
 
     bank<TAB>bank_(geography)<TAB>4<TAB>they sat on the bank of the river
 
 The columns are the word, its sense, its index among the words of the sentence (from 0), and the
 sentence, which is split at spaces. An occurrence whose spelling differs from the word (a wrong
-index, or a form such as "banks") is left out and counted: the question is whether the *sentence*
-reveals the sense, and another spelling would reveal it by itself.
+index, or a form such as "banks") is left out and counted, because another spelling could reveal the
+sense; the *sentence* should.
 
 CoarseWSD-20 (Loureiro et al. 2021) is `known:coarsewsd-20/train` and `/test`. Tested against: the
 rows written to a file, every defect.

@@ -8,8 +8,8 @@ A corpus is written as a string or as a mapping:
     pocket:train                 sentences of the built-in grammar;
                                  {kind: pocket, split: train, count: 5000}
 
-`weight` is how often its pairs are seen in an epoch; `split` takes a part by sentence
-(`data/splits.py`).
+`weight` is how often the pairs of a corpus are seen in an epoch; `split` takes a share of the
+corpus by its sentences (`data/splits.py`).
 """
 
 from collections.abc import Iterator, Mapping

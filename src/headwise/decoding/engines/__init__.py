@@ -1,1 +1,1 @@
-"""How a search runs over a stepper: plainly, recorded in static buffers, or continuously."""
+"""The engines that run a search over a stepper: plain, recorded (as a CUDA graph), continuous."""

@@ -1,7 +1,9 @@
-"""Beam search in static buffers: the tensors of a whole search, and the step that updates them.
+"""Beam search for the recorded engine: the tensors of a whole search, and the step that updates
+them.
 
 The choice is `selection.select`, the same as in the plain engine. Parents, tokens and
-log-probabilities of every step are written to tables [time, sentence, slot].
+log-probabilities of every step are written to tables [time, sentence, slot], where a slot is one of
+the k rows of a sentence's beam.
 Tested: equals the plain beam search, for fakes and for a model.
 """
 

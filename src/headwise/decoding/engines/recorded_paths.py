@@ -1,4 +1,4 @@
-"""Greedy search in static buffers: each step takes the most probable token of every row.
+"""Greedy search for the recorded engine: each step takes the most probable token of every row.
 
 Tokens and their log-probabilities are written to tables [time, sentence].
 Tested: equals the plain engine (`plain.py`), for fakes and for a model.

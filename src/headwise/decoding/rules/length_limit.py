@@ -1,4 +1,4 @@
-"""How many tokens may be generated for a sentence, from the number of tokens of its source.
+"""The maximal number of tokens that are generated for a sentence, from the length of its source.
 
     limit = min(limit, factor · source tokens + extra)        the end of the sentence is counted
 

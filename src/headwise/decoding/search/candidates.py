@@ -1,4 +1,4 @@
-"""The continuations a beam search considers at one step: the best tokens of a sentence's rows.
+"""Finds the continuations that a beam search considers at one step: the best tokens of its rows.
 
 A row with total log-probability s offers the total s + log p(w | row) for every token w. The 2k
 best of a sentence are enough for a beam of k, since at most k of them (one per row) end the

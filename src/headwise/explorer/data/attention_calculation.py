@@ -1,10 +1,10 @@
-"""Attention calculated step by step on numbers small enough to check by hand.
+"""Calculates attention step by step on numbers small enough to check by hand (`headwise attend`).
 
     1  scores   how similar each query is to each key
     2  weights  the scores of a query, normalised so that they sum to one
     3  outputs  the sum of the values, each multiplied by its weight
 
-Everything is computed in double precision by the modules that a model is built of
+Everything is computed in double precision by the code that models use
 (attention/kernels/scored.py). A learned score needs parameters: the caller gives them, or they are
 drawn from a seed like the initial weights of a model. The result says which of the two happened.
 

@@ -1,4 +1,4 @@
-"""What a recipe may say under `model: {kind: recurrent, …}`, and what builds it."""
+"""The settings of recurrent models (`model: {kind: recurrent, …}`), and how they are built."""
 
 from typing import Annotated, Literal
 
