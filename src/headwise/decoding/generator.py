@@ -22,7 +22,7 @@ from headwise.decoding.rules.constraints import SentenceRules
 
 @dataclass(frozen=True)
 class Watcher:
-    """What a caller is told while a batch is generated. Results do not depend on it."""
+    """Callbacks during the generation of a batch. Results do not depend on them."""
 
     before_step: Callable[[], None] | None = None
     """Called before every step; to stop the work, it raises an exception."""

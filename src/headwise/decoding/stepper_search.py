@@ -196,7 +196,7 @@ class _Batch:
 
 
 def _renumbered(watcher: Watcher, filled: Sequence[int]) -> Watcher:
-    """A watcher that is told the numbers of sentences among all sources, empty ones included."""
+    """The same watcher, but sentences are numbered among all sources, empty ones included."""
     on_result = watcher.on_result
     if on_result is None:
         return watcher

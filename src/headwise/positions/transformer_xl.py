@@ -56,8 +56,8 @@ def shift_rows(
 
 
 class TransformerXLRelation(nn.Module):
-    """What self-attention is told in one layer: u joins the queries, the rest is a bias for every
-    pair."""
+    """The relation of one self-attention layer: u is added to the queries, and the other terms are
+    a bias for every pair."""
 
     kind = "transformer_xl"
     needs: Need = "pairs"

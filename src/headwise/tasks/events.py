@@ -30,7 +30,7 @@ class Events(Protocol):
 
 
 class Silence:
-    """Watches and says nothing."""
+    """A watcher that ignores everything it is told."""
 
     def note(self, text: str) -> None: ...
 

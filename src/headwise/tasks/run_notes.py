@@ -51,9 +51,9 @@ def warn_of_measuring(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) 
 
 
 def keep_notes(opened: RunDirectory, recipe: AnyRecipe, notes: tuple[str, ...]) -> tuple[str, ...]:
-    """What the run was warned of when it began, which a resumed run is told again.
+    """The warnings of the run when it began; a resumed run shows them again.
 
-    The corpora are kept beside the notes: with others the notes no longer hold.
+    The corpora are saved beside the notes, because the notes do not apply to other corpora.
     """
     file, corpora = opened.path / NOTES, _measured_corpora(recipe)
     if not opened.resumed:

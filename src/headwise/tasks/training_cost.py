@@ -37,7 +37,7 @@ ENOUGH = 0.3
 TOO_LONG = 5.0
 """Seconds of a single row after which no larger batch is timed."""
 LONG = 3600.0
-"""Seconds beyond which a training is told where to look for help."""
+"""For a training of more seconds than this, the report says where to look for help."""
 
 
 @dataclass(frozen=True)

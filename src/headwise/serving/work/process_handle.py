@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class ProcessOwner(Protocol):
-    """Gets the messages of the process, and is told of room in the pipe and of its end."""
+    """Receives the messages of the process, and learns when the pipe has space and when it ends."""
 
     def on_frame(self, frame: dict[str, Any]) -> None: ...
 

@@ -142,8 +142,8 @@ class LanguageModel:
         continuous: bool = False,
         line_scores: LineScores | None = None,
     ) -> TextScore:
-        """A text of any length, without its single tokens; `continuous`: each line after all lines
-        before it, as one text. `line_scores` is told the sum of each line.
+        """The score of a text of any length, without the scores of its tokens. `continuous`: the lines
+        are read as one text, each after all lines before it. `line_scores` gets the sum of each line.
         """
         tell = LineScores() if line_scores is None else line_scores
         if continuous:

@@ -259,8 +259,8 @@ def _pair(lines: LabelledTokens, seed: int) -> LabelledTokens:
 
 
 def validation(recipe: MaskedRecipe, prepared: MaskedData, task: MaskedLoss) -> Evaluate | None:
-    """Loss and accuracy of guessing, and of pairs how many are told apart; the same words are
-    hidden each time.
+    """Validation: loss and accuracy of the masked tokens, and the accuracy of pairs of lines if the
+    recipe has them. The same tokens are masked each time.
     """
     store = prepared.valid
     if store is None:

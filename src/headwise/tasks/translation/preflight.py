@@ -55,8 +55,8 @@ def check_start(recipe: TranslationRecipe, *, num_processes: int, anyway: bool) 
 def check_memory(
     recipe: TranslationRecipe, *, num_processes: int = 1, anyway: bool = False
 ) -> None:
-    """Refuse what cannot fit, warn of what may not, before anything is made; says nothing where
-    there is room.
+    """Refuse a run that cannot fit into memory and warn of one that may not, before its directory
+    is made. A run that fits gets no message.
     """
     step = plan_step(recipe, find_vocabularies(recipe.text.size, None))
     device = choose_device(recipe.training.device)
