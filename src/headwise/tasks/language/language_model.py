@@ -142,8 +142,9 @@ class LanguageModel:
         continuous: bool = False,
         line_scores: LineScores | None = None,
     ) -> TextScore:
-        """The score of a text of any length, without the scores of its tokens. `continuous`: the lines
-        are read as one text, each after all lines before it. `line_scores` gets the sum of each line.
+        """The score of a text of any length, without the scores of its tokens. `continuous`: the
+        lines are read as one text, each after all lines before it. `line_scores` gets the sum of
+        each line.
         """
         tell = LineScores() if line_scores is None else line_scores
         if continuous:
