@@ -136,12 +136,16 @@ def test_make_targets_are_described_where_people_work() -> None:
 
 
 def test_the_changelog_is_at_the_packages_version() -> None:
-    """The newest version is the package's, or one that says that it is not released yet."""
+    """The newest released version, with its date, is the package's; only `Unreleased` is above."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     heads = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
-    released = [head for head in heads if not head.endswith("(unreleased)")]
-    assert released[0] == headwise.__version__
-    assert len(heads) - len(released) <= 1
+    released = heads[1:] if heads[0] == "Unreleased" else heads
+    versions = [
+        re.fullmatch(r"(\d+\.\d+\.\d+)(?: \(\d{4}-\d\d-\d\d\))?", head) for head in released
+    ]
+    assert None not in versions, released
+    assert versions[0] is not None
+    assert versions[0][1] == headwise.__version__
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'\nversion = "{headwise.__version__}"\n' in project
 
