@@ -8,6 +8,8 @@ The task `regression` of another package (examples/plugin) is asked the same.
 import hashlib
 import json
 import logging
+import shutil
+from collections import namedtuple
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ from headwise.tasks.recipe import load_recipe, recipe_from, write_recipe
 from headwise.tasks.run import check_run, train
 from headwise.tasks.table import find_task, task_words
 from headwise.tasks.task import CountedTask
+from headwise.training.checkpoints import DiskFullError
 from tests.plugins.regression import WORD as ADDED
 from tests.plugins.regression import regression_recipe
 from tests.tasks.every_task import recipe_of
@@ -222,6 +225,21 @@ def test_memory_that_cannot_suffice_is_refused_before_training(
     with caplog.at_level(logging.WARNING):
         train(recipe, run=tmp_path / "run", anyway=True)
     assert "may not fit" in caplog.text
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_full_disk_is_refused_before_training_and_leaves_nothing_behind(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(name, tmp_path)
+    disk = namedtuple("disk", "total used free")
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda path: disk(1, 1, 1000))
+        with pytest.raises(DiskFullError, match="has 0 MiB free"):
+            check_run(recipe, directory=tmp_path / "scratch", run=tmp_path / "a" / "run")
+        with pytest.raises(DiskFullError, match="has 0 MiB free"):
+            train(recipe, run=tmp_path / "a" / "run")
+    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize("name", STEPPED)

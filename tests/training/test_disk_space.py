@@ -81,7 +81,7 @@ def test_a_disk_that_is_too_small_is_told_before_the_first_step(
         pytest.raises(DiskFullError, match="16 MiB free, this run would need") as caught,
     ):
         check_room(tmp_path, module, settings)
-    assert "free 1 MiB there (old runs, caches) and go on with --resume" in str(caught.value)
+    assert "free 1 MiB there (old runs, caches) and start again" in str(caught.value)
     assert caught.value.exit_status == 1
     assert re.search(
         r"\(checkpoints 3 × 0\.0 MiB, .* weights \d × 0\.0 MiB; 16 MiB to spare\)",

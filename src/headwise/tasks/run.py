@@ -1,13 +1,13 @@
 """Runs the training of any task, from the recipe to the measured bundle.
 
     read the recipe → check recipe, files, memory → open the run directory → prepare the data
-    → build the model → train (training/loop.py), or count → save the bundle → measure → save again
+    → build the model, check memory and disk → train (training/loop.py), or count → save the bundle → measure → save again
 
     runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/   notes.json (if any)
 
 A run directory is created once. It is refused if it holds another run, and resumed bit-exactly on
-request. If preparing the data fails, a new directory is removed again, so bad input leaves nothing
-behind. The bundle is saved before it is measured, so that an error while measuring does not lose
+request. If anything is refused before training, a new directory is removed again, so that nothing is
+left behind. The bundle is saved before it is measured, so that an error while measuring does not lose
 the training.
 
 Under torchrun every process runs this file. The first process opens the directory, prepares the
@@ -48,7 +48,8 @@ from headwise.tasks.task import (
     training_of,
 )
 from headwise.tasks.training_cost import measure_cost
-from headwise.training.disk_space import check_room
+from headwise.training.checkpoints import count_bytes
+from headwise.training.disk_space import check_counted_room, check_room
 from headwise.training.freezing import freeze
 from headwise.training.loop import train as run_training
 from headwise.training.precision import choose_device
@@ -110,6 +111,8 @@ def _train(
             meter.start_building()
             module: torch.nn.Module = task.build(recipe, prepared)
             task.check_memory(recipe, prepared, module, anyway=anyway)
+            if processes.is_first:
+                check_room(directory, module, training)
             return module
 
         opened, (prepared, module) = _open(
@@ -120,8 +123,6 @@ def _train(
             notes = keep_notes(opened, recipe, notes)
         share = Share(processes.number, processes.count, training.accumulation)
         learner = task.learner(recipe, prepared, module, share=share, directory=directory)
-        if opened is not None:
-            check_room(opened.path, learner.trainable.module, training)
         watcher.note(task.describe_start(recipe, prepared, module))
         meter.start_running()
         outcome = run_training(
@@ -173,7 +174,10 @@ def _count(
         prepared = task.prepare(recipe, directory / "data", watcher)
         watcher.note(task.describe_start(recipe, prepared, None))
         _check_counting(task, recipe, prepared, anyway=anyway)
-        return prepared, task.count(recipe, prepared, watcher)
+        check_counted_room(directory, 0)
+        counted = task.count(recipe, prepared, watcher)
+        check_counted_room(directory, count_bytes(counted.weights))
+        return prepared, counted
 
     opened, (prepared, counted) = begin_run(directory, recipe, prepare_and_count, resume=resume)
     with opened:
@@ -197,7 +201,7 @@ def check_run(
     resume: bool = False,
     anyway: bool = False,
 ) -> RunSummary:
-    """Check a recipe, its data, its memory and, if given, its run directory as `train` would.
+    """Check a recipe, its data, its memory, the disk and the run directory as `train` would.
 
     Nothing is trained; the time and memory of a training are predicted. `directory` is scratch
     space that the caller removes.
@@ -206,10 +210,11 @@ def check_run(
     task = find_task(found)
     watcher = events or Silence()
     notes = warn_of_measuring(recipe, overrides)
+    place = directory
     if run is not None:
-        path = require_path(run, "run", "runs/mine")
+        place = require_path(run, "run", "runs/mine")
         settings = found.model_dump(mode="json")
-        check_directory(path, settings, resume=resume, complete=complete_recipe)
+        check_directory(place, settings, resume=resume, complete=complete_recipe)
     counts = isinstance(task, CountedTask)
     if counts:
         check_named_files(found)
@@ -221,10 +226,12 @@ def check_run(
         watcher.note(task.describe_start(found, prepared, None))
         _check_counting(task, found, prepared, anyway=anyway)
         cost = task.count_cost(found, prepared)
+        check_counted_room(place, cost.stored)
     else:
         module = task.build(found, prepared)
         watcher.note(task.describe_start(found, prepared, module))
         task.check_memory(found, prepared, module, anyway=anyway)
+        check_room(place, module, training_of(found))
         cost = measure_cost(task.trial(found, prepared, module), training=training_of(found))
     results = {**task.sizes(found, prepared), **cost.tell(watcher, recipe_name=name)}
     return RunSummary(None, found, results, notes=notes)

@@ -4,9 +4,10 @@
     run        ≤ (kept + 1) checkpoints + best and averaged weights
                  + the finished model and a new one beside it
 
-`kept` is the number of checkpoints that the run keeps. Files that the run has already written count
-as available space, because new files replace them. Tested against: the largest size a run ever had,
-on a disk of exactly that size.
+`kept` is the number of checkpoints that the run keeps. A counted model (n-grams, word vectors) has
+no checkpoints, only the finished model and a new one beside it. Files that the run has already
+written count as available space, because new files replace them. Tested against: the largest size a
+run ever had, on a disk of exactly that size.
 """
 
 import math
@@ -48,6 +49,11 @@ class RunRoom:
         """The parts and the sum, in English and Chinese."""
         checkpoints = f"{self.num_checkpoints} × {_tenths(self.checkpoint)}"
         weights, spare = f"{self.num_copies} × {_tenths(self.weights)}", _mebibytes(SPARE_BYTES)
+        if not self.num_checkpoints:
+            return (
+                f"the tables of the model {weights}; {spare} to spare",
+                f"模型的表 {weights}；余量 {spare}",
+            )
         return (
             f"checkpoints {checkpoints}, one of them while the next is written; best, averaged "
             f"and final weights {weights}; {spare} to spare",
@@ -75,33 +81,45 @@ def count_run_bytes(module: nn.Module, settings: TrainingSettings) -> int:
 
 
 def check_room(run: Path, module: nn.Module, settings: TrainingSettings) -> None:
-    """Raise if the run would fill the disk."""
-    room = count_run_room(module, settings)
-    needed = room.total
+    """Raise if the checkpoints and weights of a training would fill the disk."""
+    _check_free(
+        run,
+        count_run_room(module, settings),
+        (
+            ", or lower training.keep.last or training.average.last",
+            "，或减小 training.keep.last、training.average.last",
+        ),
+    )
+
+
+def check_counted_room(run: Path, num_bytes: int) -> None:
+    """Raise if a counted model of so many bytes would fill the disk."""
+    _check_free(run, RunRoom(0, 0, 2, num_bytes), ("", ""))
+
+
+def _check_free(run: Path, room: RunRoom, remedy: tuple[str, str]) -> None:
     there = sum(
         file.stat().st_size
         for folder in FOLDERS
         for file in (run / folder).rglob("*")
         if file.is_file()
     )
-    free = shutil.disk_usage(run).free
-    if free + there >= needed:
+    disk = next(path for path in (run, *run.absolute().parents) if path.exists())
+    free = shutil.disk_usage(disk).free
+    if free + there >= room.total:
         return
-    missing, parts = needed - there - free, room.describe()
-    written = (
-        (f", less {_mebibytes(there)} that are there", f"，减去已有的 {_mebibytes(there)}")
-        if there
-        else ("", "")
-    )
+    needed, parts = room.total - there, room.describe()
+    written, again = ("", ""), ("start again", "重新开始")
+    if there:
+        written = f", less {_mebibytes(there)} that are there", f"，减去已有的 {_mebibytes(there)}"
+        again = "go on with --resume", "用 --resume 继续"
     raise DiskFullError(
-        f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed - there)} "
-        f"more ({parts[0]}{written[0]}); free {_mebibytes(missing)} there (old runs, caches) and "
-        "go on with --resume, give --run on another disk, or lower training.keep.last or "
-        "training.average.last",
-        f"剩余 {free >> 20:,} MiB，本次运行最多还需 "
-        f"{_mebibytes(needed - there)}（{parts[1]}{written[1]}）；请在该处释放 "
-        f"{_mebibytes(missing)}（旧的运行、缓存）后用 --resume 继续，用 --run 换到别的磁盘，"
-        "或减小 training.keep.last、training.average.last",
+        f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed)} more "
+        f"({parts[0]}{written[0]}); free {_mebibytes(needed - free)} there (old runs, caches) and "
+        f"{again[0]}, give --run on another disk{remedy[0]}",
+        f"剩余 {free >> 20:,} MiB，本次运行最多还需 {_mebibytes(needed)}（{parts[1]}{written[1]}）；"
+        f"请在该处释放 {_mebibytes(needed - free)}（旧的运行、缓存）后{again[1]}，"
+        f"用 --run 换到别的磁盘{remedy[1]}",
         file=run,
     )
 
