@@ -1,14 +1,15 @@
 """Runs the training of any task, from the recipe to the measured bundle.
 
     read the recipe → check recipe, files, memory → open the run directory → prepare the data
-    → build the model, check memory and disk → train (training/loop.py), or count → save the bundle → measure → save again
+    → build the model → check memory and disk → train (training/loop.py), or count
+    → save the bundle → measure → save again
 
     runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/   notes.json (if any)
 
 A run directory is created once. It is refused if it holds another run, and resumed bit-exactly on
-request. If anything is refused before training, a new directory is removed again, so that nothing is
-left behind. The bundle is saved before it is measured, so that an error while measuring does not lose
-the training.
+request. If anything is refused before training, a new directory is removed again, so that nothing
+is left behind. The bundle is saved before it is measured, so that an error while measuring does
+not lose the training.
 
 Under torchrun every process runs this file. The first process opens the directory, prepares the
 data, measures and saves; the others read the prepared data and train on their share of the rows.

@@ -117,9 +117,9 @@ def _check_free(run: Path, room: RunRoom, remedy: tuple[str, str]) -> None:
         f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed)} more "
         f"({parts[0]}{written[0]}); free {_mebibytes(needed - free)} there (old runs, caches) and "
         f"{again[0]}, give --run on another disk{remedy[0]}",
-        f"剩余 {free >> 20:,} MiB，本次运行最多还需 {_mebibytes(needed)}（{parts[1]}{written[1]}）；"
-        f"请在该处释放 {_mebibytes(needed - free)}（旧的运行、缓存）后{again[1]}，"
-        f"用 --run 换到别的磁盘{remedy[1]}",
+        f"剩余 {free >> 20:,} MiB，本次运行最多还需 {_mebibytes(needed)}"
+        f"（{parts[1]}{written[1]}）；请在该处释放 {_mebibytes(needed - free)}"
+        f"（旧的运行、缓存）后{again[1]}，用 --run 换到别的磁盘{remedy[1]}",
         file=run,
     )
 
