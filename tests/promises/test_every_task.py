@@ -195,6 +195,18 @@ def test_a_missing_file_leaves_nothing_behind(name: str, tmp_path: Path) -> None
     assert not (tmp_path / "a").exists()
 
 
+def test_a_start_that_fails_keeps_data_that_were_there_before(tmp_path: Path) -> None:
+    (tmp_path / "run" / "data").mkdir(parents=True)
+    (tmp_path / "run" / "data" / "prepared.json").write_text("{}")
+    data = make_recipe("classification", tmp_path).model_dump(mode="json")
+    data["data"]["train"] = str(tmp_path / "empty.tsv")
+    (tmp_path / "empty.tsv").write_text("")
+    with pytest.raises(DataError):
+        train(recipe_from(data), run=tmp_path / "run")
+    assert (tmp_path / "run" / "data" / "prepared.json").exists()
+    assert not (tmp_path / "run" / "recipe.yaml").exists()
+
+
 @pytest.mark.parametrize("name", STEPPED)
 def test_frozen_weights_must_exist(name: str, tmp_path: Path) -> None:
     recipe = make_recipe(name, tmp_path, freeze=["no.such.part.*"])

@@ -38,12 +38,25 @@ MODULE = """
 from headwise.tasks.table import TableEntry
 GOOD = TableEntry("good", "", "headwise.tasks.language.recipe:LanguageRecipe", "nowhere:Task")
 PARTS = TableEntry("parts", "", "nowhere.recipe:Recipe", "nowhere.task:Task")
+RECIPE = "headwise.tasks.language.recipe:LanguageRecipe"
+NUMBER = TableEntry("recipe_is_a_number", "", "sys:maxsize", "nowhere.task:Task")
+OTHER = TableEntry("another", "", RECIPE, "nowhere.task:Task")
+NO_TASK = TableEntry("no_task", "", RECIPE, "somebody:NoTask")
+FAILS = TableEntry("fails", "", RECIPE, "somebody:Fails")
+class NoTask: ...
+def __getattr__(name):
+    from headwise.tasks.task import TrainedTask
+    return type(name, (TrainedTask,), {})
 """
 ENTRIES = """[headwise.tasks]
 good = somebody:GOOD
 parts = somebody:PARTS
-wrong = somebody:MODULE_THAT_IS_MISSING
+wrong = missing_module:MODULE
 number = sys:maxsize
+recipe_is_a_number = somebody:NUMBER
+mismatch = somebody:OTHER
+no_task = somebody:NO_TASK
+fails = somebody:FAILS
 translation = somebody:GOOD
 """
 
@@ -58,7 +71,16 @@ def somebody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_words_of_packages_are_listed_without_importing_them(somebody: Path) -> None:
-    assert task_words()[len(TASKS) :] == ("good", "number", "parts", "wrong")
+    assert task_words()[len(TASKS) :] == (
+        "fails",
+        "good",
+        "mismatch",
+        "no_task",
+        "number",
+        "parts",
+        "recipe_is_a_number",
+        "wrong",
+    )
     assert "somebody" not in sys.modules
 
 
@@ -73,12 +95,31 @@ def test_a_built_in_task_wins(somebody: Path) -> None:
         ("wrong", "package somebodys-tasks gives the word 'wrong', but importing it failed"),
         ("number", r"package somebodys-tasks gives the word 'number' as \d+, but an instance of "),
         ("parts", "nowhere.recipe:Recipe, a part of a task that another package adds, cannot be"),
+        (
+            "recipe_is_a_number",
+            r"sys:maxsize.*\d+ is no subclass of headwise.tasks.any_recipe.AnyR",
+        ),
+        ("mismatch", "the entry point 'mismatch' names the task 'another'"),
         ("absent", "task: must be 'translation' or .*'wrong', not 'absent'"),
     ],
 )
 def test_what_is_wrong_with_a_package_is_told(somebody: Path, word: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         recipe_from({"task": word})
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("no_task", r"somebody:NoTask.*NoTask'> is no subclass of headwise.tasks.task.TrainedTask"),
+        ("fails", r"somebody:Fails.*cannot be used \(TypeError: Can't instantiate abstract"),
+    ],
+)
+def test_a_task_that_cannot_be_made_is_told(somebody: Path, word: str, message: str) -> None:
+    entry = find_entry(word)
+    assert entry is not None
+    with pytest.raises(SettingsError, match=message):
+        _ = entry.implementation
 
 
 def test_two_packages_with_one_task_are_refused(somebody: Path) -> None:

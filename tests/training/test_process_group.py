@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from headwise.errors import HeadwiseError, TrainingStopped
+from headwise.errors import HeadwiseError, TrainingStopped, UsageError
 from headwise.storage import read_json
 from headwise.training.checkpoint_saving import explain_lost_process
 from headwise.training.checkpoints import read_checkpoint
@@ -24,6 +24,7 @@ from headwise.training.process_group import (
     exit_status_of,
     is_launched,
     join_processes,
+    world_size,
 )
 from headwise.training.session import TIMINGS
 
@@ -222,3 +223,15 @@ def test_a_loss_says_what_is_saved():
         explain_lost_process(7, saved=None)
     )
     assert "saved" not in str(explain_lost_process(7, saved=None, known=False))
+
+
+@pytest.mark.parametrize("value", ["abc", "", "-1", "0"])
+def test_a_number_of_processes_that_is_none_counts_only_under_torchrun(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", value)
+    assert world_size() == 1
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "0")
+    with pytest.raises(UsageError, match=r"WORLD_SIZE is .*, but the number of processes is"):
+        world_size()

@@ -74,6 +74,13 @@ def test_a_run_may_begin_beside_data_prepared_for_it(tmp_path):
     assert (tmp_path / "data" / "prepared.json").exists()
 
 
+def test_the_packages_of_a_recipe_are_no_change_of_it(tmp_path, caplog):
+    recipe = {**RECIPE, "packages": []}
+    RunDirectory.open(tmp_path, recipe=recipe).close()
+    RunDirectory.open(tmp_path, recipe=recipe, resume=True).close()
+    assert caplog.text == ""
+
+
 def test_a_run_that_saved_nothing_may_begin_anew_with_any_recipe(tmp_path, caplog):
     RunDirectory.open(tmp_path, recipe=RECIPE).close()
     (tmp_path / "checkpoints" / "step-1.incomplete").mkdir(parents=True)

@@ -25,8 +25,10 @@ names it (`check_packages`). Nothing is ever imported because a recipe says so.
 Tested against: an example package (examples/plugin) that is installed, used and removed again.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -37,6 +39,9 @@ from pydantic_core import core_schema
 from headwise.errors import SettingsError
 from headwise.settings.kind import Kind
 
+logger = logging.getLogger(__name__)
+
+LONGEST_REASON = 300
 PACKAGES = "packages"
 """The part of a saved recipe that says which packages gave its words."""
 Base = TypeVar("Base")
@@ -84,14 +89,21 @@ def _load(entry: EntryPoint) -> Any:
     """Import what an entry point names; a failure names the package."""
     try:
         return entry.load()
-    except Exception as error:
-        package, reason = _package(entry), f"{type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:
+        package, reason = _package(entry), reason_of(error)
         raise SettingsError(
             f"the package {package} gives the word {entry.name!r}, but importing it failed "
             f"({reason}); mend or reinstall the package",
             f"词 {entry.name!r} 由软件包 {package} 提供，但导入失败（{reason}）；"
             "请修复或重新安装该软件包",
         ) from error
+
+
+def reason_of(error: BaseException) -> str:
+    """An error of another package on one line, without characters that a terminal would obey."""
+    text = f"{type(error).__name__}: {error}"
+    shown = "".join(one if one.isprintable() else " " for one in text[:LONGEST_REASON])
+    return shown + "…" * (len(text) > LONGEST_REASON)
 
 
 def _explain_type(
@@ -110,13 +122,28 @@ def _explain_type(
 def all_kinds(
     group: str, base: type[AnyKind], built_in: Iterable[type[AnyKind]]
 ) -> dict[str, type[AnyKind]]:
-    """Every kind by its words: the built-in ones, then those of installed packages."""
+    """Every kind by its words: the built-in ones, then those of installed packages.
+
+    A package that cannot be imported is left out with a warning: whoever lists all kinds did not
+    ask for its word.
+    """
     kinds = {word: kind for kind in built_in for word in kind.words()}
     for word in added_words(group):
-        found = None if word in kinds else load_word(group, word, base)
-        if found is not None:
-            kinds[word] = found
+        if word in kinds:
+            continue
+        try:
+            found = load_word(group, word, base)
+        except SettingsError as error:
+            _warn_once(str(error))
+        else:
+            if found is not None:
+                kinds[word] = found
     return kinds
+
+
+@cache
+def _warn_once(message: str) -> None:
+    logger.warning("%s", message)
 
 
 def _find(group: str, word: object) -> EntryPoint | None:
@@ -219,14 +246,17 @@ class MissingPackageError(SettingsError):
 def check_packages(data: dict[str, Any], *, file: Path) -> None:
     """Take the part `packages` out of a saved recipe; refuse it if one of them is not installed
     here."""
-    saved = data.pop(PACKAGES, None)
-    if not isinstance(saved, list):
+    if PACKAGES not in data:
         return
-    missing = [
-        one
-        for one in saved
-        if isinstance(one, Mapping) and one.get("word") not in added_words(str(one.get("group")))
-    ]
+    saved = data.pop(PACKAGES)
+    if not (isinstance(saved, list) and all(isinstance(one, Mapping) for one in saved)):
+        raise SettingsError(
+            f"{PACKAGES} is written by headwise: a list of the packages that a recipe needs; "
+            "remove it from a recipe of your own",
+            f"{PACKAGES} 由 headwise 写入，是配方所需软件包的列表；请从你自己的配方中删去",
+            file=file,
+        )
+    missing = [one for one in saved if one.get("word") not in added_words(str(one.get("group")))]
     if missing:
         words = ", ".join(f"{one.get('word')!r} ({one.get('group')})" for one in missing)
         packages = ", ".join(dict.fromkeys(str(one.get("package")) for one in missing))

@@ -19,7 +19,6 @@ Tested by `tests/promises` over the table of tasks, and by `tests/survival`.
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ from headwise.training.disk_space import check_counted_room, check_room
 from headwise.training.freezing import freeze
 from headwise.training.loop import train as run_training
 from headwise.training.precision import choose_device
-from headwise.training.process_group import Processes, join_processes
+from headwise.training.process_group import Processes, join_processes, world_size
 from headwise.training.progress import TrainingResult
 from headwise.training.run_directory import RunDirectory, check_directory
 from headwise.training.run_recipe import FILE as RECIPE
@@ -162,7 +161,7 @@ def _count(
     """A model that is counted in one pass: there are no checkpoints to resume from."""
     check_named_files(recipe)
     reason = "this model is counted in one process", "该模型由一个进程计数得到"
-    refuse_several_processes(int(os.environ.get("WORLD_SIZE", "1")), reason)
+    refuse_several_processes(world_size(), reason)
     if resume and (directory / "model").exists():
         raise UsageError(
             f"{directory} is finished, and a model that is counted has no checkpoint to go on "
@@ -220,7 +219,7 @@ def check_run(
     if counts:
         check_named_files(found)
     else:
-        check_before_start(task, found, int(os.environ.get("WORLD_SIZE", "1")), anyway=anyway)
+        check_before_start(task, found, world_size(), anyway=anyway)
     prepared = task.prepare(found, directory, watcher)
     name = "RECIPE" if isinstance(recipe, AnyRecipe) else str(recipe)
     if counts:

@@ -44,13 +44,14 @@ def begin_run(
     again.
     """
     new = [path for path in (directory, *directory.parents) if not path.exists()]
+    had_data = (directory / "data").exists()
     opened = _open_run(directory, recipe, new, resume=resume)
     try:
         return opened, prepare()
     except BaseException:
         opened.close()
         if not opened.resumed:
-            _take_away(directory, new)
+            _take_away(directory, new, had_data=had_data)
         raise
 
 
@@ -69,9 +70,13 @@ def _open_run(
         raise
 
 
-def _take_away(directory: Path, new: Sequence[Path]) -> None:
-    """Undo the start of a run: what it wrote, and the directories that were made for it."""
-    for name in ("data", "recipe.yaml", "log.jsonl", ".lock"):
+def _take_away(directory: Path, new: Sequence[Path], *, had_data: bool) -> None:
+    """Undo the start of a run: what it wrote, and the directories that were made for it.
+
+    Data that were prepared before this start stay.
+    """
+    names = ("recipe.yaml", "log.jsonl", ".lock")
+    for name in names if had_data else ("data", *names):
         path = directory / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     _remove_empty(new)

@@ -22,7 +22,13 @@ from importlib import import_module
 from typing import Any
 
 from headwise.errors import SettingsError
-from headwise.settings.added_kinds import AddedWord, added_words, describe_word, load_value
+from headwise.settings.added_kinds import (
+    AddedWord,
+    added_words,
+    describe_word,
+    load_value,
+    reason_of,
+)
 from headwise.tasks.any_recipe import AnyRecipe
 
 GROUP = "headwise.tasks"
@@ -47,7 +53,10 @@ class TableEntry:
 
     @property
     def recipe_type(self) -> type[AnyRecipe]:
-        return _import(self.recipe)
+        found = _import(self.recipe)
+        if not (isinstance(found, type) and issubclass(found, AnyRecipe)):
+            raise _explain(self.recipe, f"{found!r} is no subclass of {_name(AnyRecipe)}")
+        return found
 
     @property
     def implementation(self) -> Any:
@@ -118,7 +127,12 @@ def task_words() -> tuple[str, ...]:
 def find_entry(word: object) -> TableEntry | None:
     """The entry of a word; None if no task has it."""
     built_in = next((entry for entry in TASKS if entry.word == word), None)
-    return load_value(GROUP, word, TableEntry) if built_in is None else built_in
+    if built_in is not None:
+        return built_in
+    found = load_value(GROUP, word, TableEntry)
+    if found is not None and found.word != word:
+        raise _explain(found.task, f"the entry point {word!r} names the task {found.word!r}")
+    return found
 
 
 def find_task(recipe: AnyRecipe) -> Any:
@@ -144,17 +158,36 @@ def _import(place: str) -> Any:
     module, _, name = place.partition(":")
     try:
         return getattr(import_module(module), name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if place.startswith("headwise."):
             raise
-        reason = f"{type(error).__name__}: {error}"
-        raise SettingsError(
-            f"{place}, a part of a task that another package adds, cannot be imported ({reason}); "
-            "mend or reinstall the package",
-            f"其他软件包所加任务的一部分 {place} 无法导入（{reason}）；请修复或重新安装该软件包",
-        ) from error
+        raise _explain(place, reason_of(error)) from error
 
 
 @cache
 def _instance(place: str) -> Any:
-    return _import(place)()
+    from headwise.tasks.task import CountedTask, Task, TrainedTask
+
+    found = _import(place)
+    if not (isinstance(found, type) and issubclass(found, Task)):
+        kinds = f"{_name(TrainedTask)} or {CountedTask.__name__}"
+        raise _explain(place, f"{found!r} is no subclass of {kinds}")
+    try:
+        return found()
+    except Exception as error:
+        if place.startswith("headwise."):
+            raise
+        raise _explain(place, reason_of(error)) from error
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+def _explain(place: str, reason: str) -> SettingsError:
+    """A part of a task that another package adds cannot be used."""
+    return SettingsError(
+        f"{place}, a part of a task that another package adds, cannot be used ({reason}); "
+        "mend or reinstall the package",
+        f"其他软件包所加任务的一部分 {place} 无法使用（{reason}）；请修复或重新安装该软件包",
+    )

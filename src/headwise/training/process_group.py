@@ -214,6 +214,18 @@ def is_launched() -> bool:
     return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
 
 
+def world_size() -> int:
+    """How many processes were started together; 1 without torchrun."""
+    value = os.environ.get("WORLD_SIZE", "1") if is_launched() else "1"
+    if not value.isdecimal() or int(value) < 1:
+        raise UsageError(
+            f"the environment variable WORLD_SIZE is {value!r}, but the number of processes is "
+            "needed; start with torchrun, or unset the variable",
+            f"环境变量 WORLD_SIZE 为 {value!r}，而它应为进程数；请用 torchrun 启动，或取消该变量",
+        )
+    return int(value)
+
+
 def check_devices(device: torch.device) -> None:
     """Raise unless every process of a machine has a GPU of its own."""
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))

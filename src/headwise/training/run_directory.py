@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from headwise.errors import CheckpointError, UsageError
 from headwise.language import say
+from headwise.settings.added_kinds import PACKAGES
 from headwise.storage import INCOMPLETE, RETIRED, remove_directory, remove_leftovers, write_text
 from headwise.training.averaging import SnapshotFolder
 from headwise.training.checkpoints import (
@@ -278,7 +279,8 @@ def has_learnt(path: Path) -> bool:
 def _say_begun_anew(
     path: Path, recipe: Mapping[str, Any], complete: Complete | None, *, resume: bool
 ) -> None:
-    if resume and read_run_recipe(path / RECIPE, complete) == recipe:
+    given = {key: value for key, value in recipe.items() if key != PACKAGES}
+    if resume and read_run_recipe(path / RECIPE, complete) == given:
         return
     logger.warning(
         "%s",
