@@ -35,6 +35,12 @@ class GenerationSettings(Settings):
 
     plans: ClassVar[bool] = False
     """Whether required phrases can be planned for."""
+    over_steppers: ClassVar[bool] = False
+    """Whether this is a search over a stepper, token by token. Another such search can then take
+    its place: `/v1/trace` shows a beam search of the size asked for, and training validates with
+    greedy search."""
+    can_trace: ClassVar[bool] = False
+    """Whether `Generator.generate(traced=True)` records a search tree."""
     max_length: int | LengthLimit = LengthLimit()
     """Most tokens generated, end of sentence included: a number, or {factor, extra, limit} of the
     source's length."""

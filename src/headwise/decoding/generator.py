@@ -4,13 +4,16 @@
 
 Search over a stepper is one generator (`stepper_search.py`). A decoder that writes all tokens at
 once, or refines them in rounds, is another: it subclasses `Generator` and gets a case in
-`choices.py`.
-Tested: a fake that writes all words at once passes through translator, server, evaluation and page.
+`choices.py`. A generator declares the rules that it follows, such as forbidden phrases; `generate`
+refuses all others.
+Tested: a kind that writes all words at once is added to a copy of the library and passes through
+translator, server, evaluation and the page's trace.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -18,6 +21,7 @@ from torch import Tensor
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.results import SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
+from headwise.decoding.rules.honoured_rules import Rule, refuse_unsupported
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,10 @@ NextArrivals = Callable[[int], Sequence[Arrival]]
 class Generator(ABC):
     """A model together with a way to generate from it."""
 
-    @abstractmethod
+    honours: ClassVar[frozenset[Rule]] = frozenset()
+    """The rules that are followed; a request with any other is refused. Every generator keeps
+    `max_length`."""
+
     def generate(
         self,
         sources: Sequence[Sequence[int]],
@@ -71,8 +78,25 @@ class Generator(ABC):
 
         `rules` hold for all sentences or name one entry per sentence. `numbers` (0, 1, … by
         default) name the sentences to the random generator. `traced` keeps what was considered at
-        each step.
+        each step. Rules that this generator does not follow are refused.
         """
+        refuse_unsupported(settings, rules, honoured=self.honours)
+        return self.generate_batch(
+            sources, settings, rules, numbers=numbers, traced=traced, watcher=watcher
+        )
+
+    @abstractmethod
+    def generate_batch(
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: GenerationSettings,
+        rules: SentenceRules | Sequence[SentenceRules] | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+        traced: bool = False,
+        watcher: Watcher = NO_WATCHER,
+    ) -> list[SearchResult]:
+        """The work of `generate`; `traced` is asked for only if `settings.can_trace`."""
 
     @abstractmethod
     def read(
@@ -85,7 +109,7 @@ class Generator(ABC):
         """Log-probabilities at every position of a given target and at its end, by source."""
 
     def can_join(self, settings: GenerationSettings) -> bool:
-        """Whether `generate_continuously` works with these settings."""
+        """Whether `generate_continuously` works with these settings and with any prefix."""
         return False
 
     def generate_continuously(

@@ -10,7 +10,7 @@ Tested: every engine against the plain one, with fakes and with models.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import torch
 from jaxtyping import Float
@@ -26,6 +26,7 @@ from headwise.decoding.generator import NO_WATCHER, Arrival, Generator, NextArri
 from headwise.decoding.out_of_memory import explaining_memory
 from headwise.decoding.results import EMPTY_RESULT, SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
+from headwise.decoding.rules.honoured_rules import ALL_RULES, Rule
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.search.beam import BeamSearch, BeamSettings
 from headwise.decoding.search.greedy import GreedySettings, choose_best
@@ -47,10 +48,12 @@ class Steppers(Protocol):
 class StepperSearch(Generator):
     """Greedy search, beam search and sampling over the steppers of a model."""
 
+    honours: ClassVar[frozenset[Rule]] = ALL_RULES
+
     def __init__(self, steppers: Steppers) -> None:
         self._steppers = steppers
 
-    def generate(
+    def generate_batch(
         self,
         sources: Sequence[Sequence[int]],
         settings: GenerationSettings,
@@ -206,7 +209,7 @@ def _renumbered(watcher: Watcher, filled: Sequence[int]) -> Watcher:
 
 
 def _check(stepper: Stepper[Any], settings: GenerationSettings, *, traced: bool) -> None:
-    if traced and not isinstance(settings, BeamSettings):
+    if traced and not settings.can_trace:
         kind = getattr(settings, "kind", "")
         raise UsageError(
             f"a trace of the search was asked of {kind} decoding, which has no tree; "

@@ -44,6 +44,8 @@ MAX_SIZE = 1024
 
 class BeamSettings(GenerationSettings):
     plans: ClassVar[bool] = True
+    over_steppers: ClassVar[bool] = True
+    can_trace: ClassVar[bool] = True
     kind: Literal["beam"] = "beam"
     size: int = Field(default=5, ge=1, le=MAX_SIZE)
     """Hypotheses kept at every step."""

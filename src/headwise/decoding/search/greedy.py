@@ -7,7 +7,7 @@ Tested on a model that spells a word, on a tree where greedy search fails, and a
 `generate`.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -15,6 +15,7 @@ from headwise.decoding.generation_settings import GenerationSettings
 
 
 class GreedySettings(GenerationSettings):
+    over_steppers: ClassVar[bool] = True
     kind: Literal["greedy"] = "greedy"
 
 

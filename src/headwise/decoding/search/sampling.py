@@ -13,7 +13,7 @@ frequencies.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from headwise.randomness import numpy_generator
 
 
 class SamplingSettings(GenerationSettings):
+    over_steppers: ClassVar[bool] = True
     kind: Literal["sampling"] = "sampling"
     temperature: float = Field(default=1.0, gt=0)
     """Below 1 sharpens the distribution, above 1 flattens it; near 0 is greedy search."""

@@ -8,12 +8,12 @@ Tested against: the parts it is made of, and its limit.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.generator import Watcher
 from headwise.decoding.results import Hypothesis
-from headwise.decoding.rules.constraints import SentenceRules
+from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
 from headwise.explorer.data.attention_maps import MAP_KINDS, AttentionMap, MapKind
 from headwise.explorer.data.next_token_choices import Decision, describe_steps
@@ -39,6 +39,8 @@ class TranslationTrace:
     """The trace of one sentence."""
 
     text: str
+    decoding: str
+    """The kind of decoding that was traced."""
     source_pieces: tuple[str, ...]
     target_pieces: tuple[str, ...]
     target_input_pieces: tuple[str, ...]
@@ -46,7 +48,8 @@ class TranslationTrace:
     hypotheses: tuple[Hypothesis, ...]
     texts: tuple[str, ...]
     """The texts of the hypotheses."""
-    tree: SearchTree
+    tree: SearchTree | None
+    """None if the decoding records no tree (`GenerationSettings.can_trace`)."""
     decisions: tuple[Decision, ...]
     maps: tuple[AttentionMap, ...]
     present: tuple[tuple[MapKind, int, int], ...]
@@ -72,12 +75,11 @@ def trace_sentence(
         raise UsageError("the sentence is empty; give some words", "句子为空；请给出一些词")
     check_prefix(translator, prefix)
     settings = translator.within_positions(settings)
-    phrases = SentenceRules(prefix=tuple(prefix))
+    phrases = replace(encode_phrases(settings, translator.tokenizers.target), prefix=tuple(prefix))
     (result,) = translator.generator(settings).generate(
-        [source], settings, phrases, traced=True, watcher=Watcher(before_step)
+        [source], settings, phrases, traced=settings.can_trace, watcher=Watcher(before_step)
     )
     best, decoder = result.best, translator.tokenizers.target
-    assert result.trace is not None
     decisions: tuple[Decision, ...] = ()
     if num_alternatives:
         decisions = describe_steps(
@@ -91,13 +93,14 @@ def trace_sentence(
     every = () if maps is None else all_maps(translator, source, best.tokens)
     return TranslationTrace(
         text=text,
+        decoding=settings.kind,
         source_pieces=(*translator.tokenizers.source.pieces(source), "</s>"),
         target_pieces=(*decoder.pieces(best.tokens), "</s>"),
         target_input_pieces=("<s>", *decoder.pieces(best.tokens)),
         tokens=best.tokens,
         hypotheses=result.hypotheses,
         texts=tuple(decoder.decode(hypothesis.tokens) for hypothesis in result.hypotheses),
-        tree=build_tree(result.trace, result.hypotheses),
+        tree=None if result.trace is None else build_tree(result.trace, result.hypotheses),
         decisions=decisions,
         maps=() if maps is None else choose_maps(every, maps),
         present=tuple((one.kind, one.layer, len(one.weights)) for one in every),

@@ -82,6 +82,7 @@ def _reply(name: str, body: TraceBody, found: LanguageModelTrace, language: str)
         source_text=body.text,
         sentences=[body.text],
         warning=None,
+        decoding=None,
         target_text=body.text,
         source=SideReply(**pack_side((), language)),
         target=SideReply(**pack_side(found.predicted_pieces, language)),

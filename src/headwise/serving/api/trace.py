@@ -8,16 +8,18 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.rules.phrases import encode_prefix
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.length_penalty import AverageLength, WuLength
 from headwise.explorer.data.next_token_choices import name_token
 from headwise.explorer.data.occlusion import occlude
-from headwise.explorer.data.search_tree import SearchNode
+from headwise.explorer.data.search_tree import SearchNode, SearchTree
 from headwise.explorer.data.trace_json import pack_map, pack_side
 from headwise.explorer.data.translation_trace import TranslationTrace, check_prefix, trace_sentence
 from headwise.explorer.data.word_grouping import group_pieces
+from headwise.serving.api.decoding_options import choose_settings
 from headwise.serving.api.text_trace import (
     answer_text_trace,
     find_attention_model,
@@ -35,6 +37,7 @@ from headwise.serving.schemas.trace import (
     OccludeReply,
     PresentReply,
     SideReply,
+    TraceBeam,
     TraceBody,
     TraceMaps,
     TraceReply,
@@ -96,11 +99,12 @@ def answer_trace(
 ) -> TraceReply:
     """The whole reply; runs on the model's worker."""
     prefix = body.prefix_tokens or encode_prefix(body.prefix.strip(), translator.tokenizers.target)
+    settings = traced_settings(translator.recipe.decoding, body.beam)
     with refuse_too_many_values():
         found = trace_sentence(
             translator,
             body.text,
-            beam_settings(body),
+            settings,
             prefix=prefix,
             maps=map_choice(body.maps),
             num_alternatives=body.top,
@@ -109,11 +113,16 @@ def answer_trace(
     return _reply(name, translator, body, found, num_forced=len(prefix))
 
 
-def beam_settings(body: TraceBody) -> BeamSettings:
-    penalty = {"average": AverageLength, "wu": WuLength}[body.beam.penalty](alpha=body.beam.alpha)
+def traced_settings(recipe: DecodingSettings, beam: TraceBeam) -> DecodingSettings:
+    """The beam search that is asked for. A model that does not generate token by token has no
+    beam; it is traced with the settings that answer `/v1/translate`.
+    """
+    if not recipe.over_steppers:
+        return choose_settings(recipe, None, n_best=1)
+    penalty = {"average": AverageLength, "wu": WuLength}[beam.penalty](alpha=beam.alpha)
     return BeamSettings(
-        size=body.beam.size,
-        num_best=body.beam.size,
+        size=beam.size,
+        num_best=beam.size,
         length_penalty=penalty,
         max_length=LengthLimit(factor=2.0, extra=20, limit=MAX_TOKENS),
     )
@@ -130,7 +139,7 @@ def answer_occlusion(
             trace_sentence(
                 translator,
                 body.text,
-                beam_settings(TraceBody(text=body.text)),
+                traced_settings(translator.recipe.decoding, TraceBeam()),
                 before_step=before_step,
             ).tokens
         )
@@ -198,6 +207,7 @@ def _reply(
         source_text=body.text,
         sentences=list(split_text(body.text, language=source).sentences),
         warning=warning_reply(translator.check_input(body.text, translator.encode(body.text))),
+        decoding=found.decoding,
         target_text=on_one_line(found.texts[0]),
         source=SideReply(**pack_side(found.source_pieces, source)),
         target=SideReply(**pack_side(found.target_pieces, target)),
@@ -205,7 +215,7 @@ def _reply(
         prefix_length=num_forced,
         n_best=_hypotheses(translator, found),
         steps=[step_reply(decision) for decision in found.decisions],
-        tree=_tree(translator, found) if body.tree else None,
+        tree=_tree(translator, found.tree) if body.tree and found.tree is not None else None,
         attention=[
             PresentReply(kind=kind, layer=layer, heads=heads)
             for kind, layer, heads in found.present
@@ -232,7 +242,7 @@ def _hypotheses(translator: Translator, found: TranslationTrace) -> list[Hypothe
     ]
 
 
-def _tree(translator: Translator, found: TranslationTrace) -> TreeReply:
+def _tree(translator: Translator, tree: SearchTree) -> TreeReply:
     def pack(node: SearchNode) -> dict[str, Any]:
         numbers = {
             key: round(getattr(node, key), 6) for key in ("log_probability", "total", "score")
@@ -244,5 +254,5 @@ def _tree(translator: Translator, found: TranslationTrace) -> TreeReply:
         }
 
     return TreeReply(
-        nodes=[NodeReply(**pack(node)) for node in found.tree.nodes], leaves=list(found.tree.leaves)
+        nodes=[NodeReply(**pack(node)) for node in tree.nodes], leaves=list(tree.leaves)
     )

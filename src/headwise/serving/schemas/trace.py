@@ -14,7 +14,7 @@ Token = Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE]
 
 
 class TraceBeam(Body):
-    """The beam search whose tree is shown."""
+    """The beam search whose tree is shown; unused if the model does not generate token by token."""
 
     size: Whole = Field(default=4, ge=1, le=MAX_BEAM)
     alpha: float = Field(
@@ -133,6 +133,12 @@ class TraceReply(Reply):
     source_text: str
     sentences: Sentences
     warning: InputWarningReply
+    decoding: str | None = Field(
+        description=(
+            "the kind of decoding that was traced: beam if the model generates token by token, "
+            "otherwise the model's own; null for a language model, which reads the text"
+        )
+    )
     target_text: str
     source: SideReply
     target: SideReply = Field(description="as predicted, with its end")
@@ -140,7 +146,9 @@ class TraceReply(Reply):
     prefix_length: int = Field(description="tokens that were forced")
     n_best: list[HypothesisReply]
     steps: list[StepReply]
-    tree: TreeReply | None
+    tree: TreeReply | None = Field(
+        description="null unless asked for, and if the decoding records no tree"
+    )
     attention: list[PresentReply] = Field(
         description="all maps the model has; empty unless maps were asked for"
     )

@@ -62,7 +62,8 @@ class Validation:
             self._pairs = tuple(islice(fitting, self.recipe.evaluation.validation_sentences))
         if not self._pairs:
             return {}
-        search = GreedySettings(max_length=self.recipe.decoding.max_length)
+        own = self.recipe.decoding
+        search = GreedySettings(max_length=own.max_length) if own.over_steppers else own
         translated = translate_pairs(
             translator, self.recipe, self._pairs, decoding=search, num_resamples=0
         )

@@ -42,11 +42,17 @@ export function mount(root, context) {
     role: "application",
     "aria-label": text("tree.label"),
   });
+  const treeless = make("p", { class: "quiet", role: "status", hidden: true });
   const sentence = makeSentence(context, {
     wants: () => ({ tree: true }),
     onTrace: (next, asked) => {
       trace = next;
       request = asked;
+      const isTraced = trace.tree !== null;
+      treeless.hidden = isTraced;
+      treeless.textContent = isTraced ? "" : text("tree.none", { kind: trace.decoding });
+      for (const part of [controls, figure.root, best.root]) part.hidden = !isTraced;
+      if (!isTraced) return;
       draw();
       drawBest();
     },
@@ -56,6 +62,7 @@ export function mount(root, context) {
     make("h1", {}, text("tree.title")),
     make("p", { class: "lead" }, text("tree.lead")),
     sentence.root,
+    treeless,
     controls,
     figure.root,
     best.root,
