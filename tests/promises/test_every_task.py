@@ -181,8 +181,27 @@ def test_a_stopped_run_resumes_to_the_same_bits(name: str, tmp_path: Path) -> No
 def test_what_is_counted_cannot_be_resumed_and_says_why(name: str, tmp_path: Path) -> None:
     recipe = make_recipe(name, tmp_path)
     train(recipe, run=tmp_path / "run")
-    with pytest.raises(UsageError, match="has no checkpoint to go on from"):
-        train(recipe, run=tmp_path / "run", resume=True)
+    for resume in (False, True):
+        with pytest.raises(UsageError, match="has no checkpoint to go on from") as caught:
+            train(recipe, run=tmp_path / "run", resume=resume)
+        assert "--resume" not in str(caught.value)
+        with pytest.raises(UsageError, match="has no checkpoint to go on from"):
+            check_run(recipe, directory=tmp_path / "data", run=tmp_path / "run", resume=resume)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_bundle_is_saved_before_it_is_measured(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(name, tmp_path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no measure today")
+
+    monkeypatch.setattr(type(find_task(recipe)), "measure", fail)
+    with pytest.raises(RuntimeError, match="no measure today"):
+        train(recipe, run=tmp_path / "run")
+    assert summarize_bundle(tmp_path / "run" / "model")
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -1,4 +1,4 @@
-"""Recurrent taggers from recipe to answers, and what training they have no form for."""
+"""Recurrent models: taggers from recipe to answers, and what training they have no form for."""
 
 from pathlib import Path
 
@@ -6,10 +6,14 @@ import pytest
 import torch
 
 from headwise.errors import CheckpointError, SettingsError
+from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.labels.labeller import Labeller
+from headwise.tasks.planner import plan_recipe
 from headwise.tasks.pretraining.contextual_vectors import Occurrence, load_word_reader
+from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import train
 from headwise.weights import read_tensors
+from tests.tasks.every_task import recipe_of
 from tests.tasks.labels.test_task import tag_recipe
 
 
@@ -48,6 +52,23 @@ def test_a_recurrent_tagger_is_trained_loaded_and_started_from(tmp_path: Path) -
 def test_what_a_recurrent_tagger_has_no_form_for(tmp_path: Path, change: str) -> None:
     with pytest.raises(SettingsError, match=r"model\.kind=recurrent goes from word to word"):
         tag_recipe(tmp_path, "model={kind: recurrent}", change)
+
+
+@pytest.mark.parametrize("change", ["compile=on", "recompute=blocks", "parallel={kind: sharded}"])
+@pytest.mark.parametrize("task", ["language_modeling", "bidirectional_language", "tagging (elmo)"])
+def test_the_same_is_refused_for_language_models_and_elmo(
+    tmp_path: Path, task: str, change: str
+) -> None:
+    if task == "tagging (elmo)":
+        recipe: AnyRecipe = tag_recipe(tmp_path, "model={kind: elmo}")
+    else:
+        recipe = recipe_of(task, tmp_path)
+    changes = [f"training.{change}"]
+    with pytest.raises(SettingsError, match=r"model\.kind=\w+ goes from word to word"):
+        train(recipe, run=tmp_path / "run", overrides=changes)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(SettingsError, match=r"model\.kind=\w+ goes from word to word"):
+        plan_recipe(recipe_from(recipe.model_dump(mode="json"), changes))
 
 
 @pytest.mark.parametrize("kind", ["recurrent", "elmo"])

@@ -93,6 +93,7 @@ def plan_recipe(
         ]
         ignored = (*given, *(["--gpus"] if gpus > 1 else []))
         return plan_counting(task, recipe, memory=memory, ignored=ignored)
+    task.check_training(recipe)
     step = task.planned_step(recipe)
     return plan_step(step, device=device, gpus=gpus, memory=memory, bandwidth=bandwidth)
 

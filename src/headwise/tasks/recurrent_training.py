@@ -1,14 +1,16 @@
 """Checks the training settings of recurrent models, which cannot be compiled or recorded.
 
 A recurrent model runs its layers once for each word, and its shapes follow the sentences. So
-`compile`, `cuda_graphs`, `recompute` and sharding must be off, and `auto` means off.
+`compile`, `cuda_graphs`, `recompute` and sharding must be off, and `auto` means off. The rule is
+the same for translators, language models, taggers, classifiers and ELMo. A bundle trained by an
+older version with another setting is still loaded: the rule is applied before a training or a plan.
 """
 
 from headwise.errors import SettingsError
 from headwise.training.choices import TrainingSettings
 
 
-def check_word_by_word(training: TrainingSettings) -> None:
+def check_word_by_word(training: TrainingSettings, kind: str = "recurrent") -> None:
     """Refuse what a recurrent model has no form for."""
     for key, given, needed in (
         ("compile", training.compile, "off"),
@@ -18,9 +20,9 @@ def check_word_by_word(training: TrainingSettings) -> None:
     ):
         if given not in (needed, "auto"):
             raise SettingsError(
-                f"training.{key}={given} was given, but model.kind=recurrent goes from word to "
+                f"training.{key}={given} was given, but model.kind={kind} goes from word to "
                 f"word in steps that follow the sentences; set training.{key}={needed}",
-                f"给出了 training.{key}={given}，但 model.kind=recurrent 逐词进行，"
+                f"给出了 training.{key}={given}，但 model.kind={kind} 逐词进行，"
                 f"步数随句子而变；请设 training.{key}={needed}",
             )
 

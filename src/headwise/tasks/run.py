@@ -55,7 +55,7 @@ from headwise.training.loop import train as run_training
 from headwise.training.precision import choose_device
 from headwise.training.process_group import Processes, join_processes, world_size
 from headwise.training.progress import TrainingResult
-from headwise.training.run_directory import RunDirectory, check_directory
+from headwise.training.run_directory import RunDirectory, check_directory, has_learnt
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe
 from headwise.weights import Weights
@@ -162,13 +162,7 @@ def _count(
     check_named_files(recipe)
     reason = "this model is counted in one process", "该模型由一个进程计数得到"
     refuse_several_processes(world_size(), reason)
-    if resume and (directory / "model").exists():
-        raise UsageError(
-            f"{directory} is finished, and a model that is counted has no checkpoint to go on "
-            "from; train anew in another --run",
-            f"{directory} 已经完成，计数得到的模型没有可供继续的检查点；请在另一个 --run "
-            "目录重新训练",
-        )
+    _refuse_finished(directory)
 
     def prepare_and_count() -> tuple[Any, Counted]:
         prepared = task.prepare(recipe, directory / "data", watcher)
@@ -182,12 +176,14 @@ def _count(
     opened, (prepared, counted) = begin_run(directory, recipe, prepare_and_count, resume=resume)
     with opened:
         results = {**task.sizes(recipe, prepared), **counted.results}
+        save = _saver(task, recipe, prepared, opened, counted.weights, notes)
+        save(results)
         results |= task.measure(
             recipe, prepared, counted.model, watcher=watcher, directory=directory
         )
         plain = {name: value for name, value in results.items() if not isinstance(value, dict)}
         opened.log.write({"kind": "count", "step": 0, **plain})
-        _saver(task, recipe, prepared, opened, counted.weights, notes)(results)
+        save(results)
     return RunSummary(directory, recipe, results, notes)
 
 
@@ -213,6 +209,8 @@ def check_run(
     place = directory
     if run is not None:
         place = require_path(run, "run", "runs/mine")
+        if isinstance(task, CountedTask):
+            _refuse_finished(place)
         settings = found.model_dump(mode="json")
         check_directory(place, settings, resume=resume, complete=complete_recipe)
     counts = isinstance(task, CountedTask)
@@ -237,6 +235,17 @@ def check_run(
     return RunSummary(None, found, results, notes=notes)
 
 
+def _refuse_finished(directory: Path) -> None:
+    """A counted model is finished or does not exist: there is nothing to resume."""
+    if (directory / RECIPE).exists() and has_learnt(directory):
+        raise UsageError(
+            f"{directory} holds a run already, which is finished: a model that is counted has no "
+            "checkpoint to go on from; train anew in another --run",
+            f"{directory} 中已有一次运行，并且已经完成：计数得到的模型没有可供继续的检查点；"
+            "请在另一个 --run 目录重新训练",
+        )
+
+
 def _check_counting(
     task: CountedTask[Any, Any], recipe: AnyRecipe, prepared: Any, *, anyway: bool
 ) -> None:
@@ -250,6 +259,7 @@ def check_before_start(
     """Everything that can be refused before data is read or a file is written."""
     training = training_of(recipe)
     choose_device(training.device)
+    task.check_training(recipe)
     if training.freeze:
         with torch.device("meta"):
             step = task.planned_step(recipe)

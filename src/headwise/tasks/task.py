@@ -164,6 +164,9 @@ class Task(ABC, Generic[RecipeType, Prepared]):
 class TrainedTask(Task[RecipeType, Prepared]):
     """A task whose models learn by gradient steps."""
 
+    def check_training(self, recipe: RecipeType) -> None:
+        """Refuse training settings that the model has no form for, before a training or a plan."""
+
     def check(self, recipe: RecipeType, *, num_processes: int, anyway: bool) -> None:
         """Refuse or warn of what can be known from the recipe and the machine alone."""
 

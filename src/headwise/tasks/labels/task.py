@@ -31,6 +31,7 @@ from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.pretraining.encoder_start import Start, find_start
 from headwise.tasks.pretraining.vector_start import VectorStart
+from headwise.tasks.recurrent_training import check_word_by_word
 from headwise.tasks.task import Learner, TrainedTask, rows_of_batch
 from headwise.tasks.training_cost import Trial, first_batch
 from headwise.tasks.yardstick import Yardstick
@@ -74,6 +75,10 @@ class LabelTask(TrainedTask[LabelRecipe, LabelData]):
         if prepared.start is not None:
             prepared.start.put_into(model.encoder)
         return model
+
+    def check_training(self, recipe: LabelRecipe) -> None:
+        if recipe.model.kind == "elmo":
+            check_word_by_word(recipe.training, "elmo")
 
     def planned_step(self, recipe: LabelRecipe, bundle: Path | None = None) -> PlannedStep:
         """Which classes there are only the data says: two, or the usual tags, are assumed."""

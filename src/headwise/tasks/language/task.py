@@ -43,7 +43,7 @@ from headwise.tasks.language.text import (
 )
 from headwise.tasks.language.yardstick import language_yardstick
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
-from headwise.tasks.recurrent_training import train_word_by_word
+from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
 from headwise.tasks.task import Counted, CountedPart, CountedTask, Learner, Task, TrainedTask
 from headwise.tasks.training_cost import TrainingCost, Trial, first_batch
 from headwise.tasks.yardstick import Yardstick
@@ -157,6 +157,10 @@ class NgramTask(LanguageTask, CountedTask[LanguageRecipe, TokenizedText]):
 
 class NeuralLanguageTask(LanguageTask, TrainedTask[LanguageRecipe, TokenizedText]):
     """Train a network to predict the next token."""
+
+    def check_training(self, recipe: LanguageRecipe) -> None:
+        if recipe.model.kind == "recurrent":
+            check_word_by_word(recipe.training)
 
     def build(self, recipe: LanguageRecipe, prepared: TokenizedText) -> LanguageNetwork:
         assert isinstance(recipe.model, NeuralSettings)

@@ -33,7 +33,7 @@ from headwise.tasks.pretraining.elmo_objective import (
 from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
 from headwise.tasks.pretraining.line_scores import save_elmo_lines
 from headwise.tasks.pretraining.pretraining_task import PretrainingTask
-from headwise.tasks.recurrent_training import train_word_by_word
+from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
 from headwise.tasks.task import Learner
 from headwise.tasks.text_yardstick import text_yardstick
 from headwise.tasks.training_cost import Trial, first_batch
@@ -89,6 +89,9 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
 
         metrics = (perplexity((" of both directions", "（两个方向）")),)
         return text_yardstick(recipe.data, recipe.text, metrics=metrics, read=read)
+
+    def check_training(self, recipe: ElmoRecipe) -> None:
+        check_word_by_word(recipe.training, "elmo")
 
     def learner(
         self,
