@@ -36,6 +36,7 @@ from tests.training.several import finish, start
 WORDS = (*task_words(), ADDED)
 COUNTED = "language_modeling (n-grams)"
 EVERY = (*WORDS, COUNTED)
+TORCHRUN = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
 STEPPED = tuple(word for word in WORDS if word != "word_vectors")
 
 
@@ -97,6 +98,12 @@ def test_a_run_leaves_log_recipe_bundle_and_card(name: str, tmp_path: Path) -> N
     assert card.startswith("# ")
     assert "## Results" in card
     assert "## Limits" in card
+    assert "## Use" in card
+    assert "Trained on " in card
+    assert "data named above" not in card
+    data = recipe.model_dump(mode="json")["data"]
+    measured = data.get("valid") or data.get("test")
+    assert ("Measured on " if measured else "Not measured: ") in card
     assert summary.results["training_seconds"] >= 0
     assert summarize_bundle(run / "model")
     assert main(["doctor", str(run)]) == 0
@@ -296,7 +303,8 @@ def test_two_processes_train_one_model(name: str, tmp_path: Path) -> None:
 def test_counting_by_two_processes_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
+    for variable, value in TORCHRUN.items():
+        monkeypatch.setenv(variable, value)
     with pytest.raises(UsageError, match="is counted in one process"):
         train(make_recipe(name, tmp_path), run=tmp_path / "run")
 

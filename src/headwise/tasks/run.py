@@ -310,6 +310,7 @@ def _saver(
             details=task.card_details(recipe, prepared),
             use=task.card_use(recipe),
             results=results,
+            data=recipe.model_dump(mode="json").get("data") or {},
             notes=notes,
         )
         write_bundle(

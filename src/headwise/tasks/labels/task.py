@@ -165,17 +165,18 @@ class LabelTask(TrainedTask[LabelRecipe, LabelData]):
         (directory / LABELS).write_text(text, encoding="utf-8")
 
     def title(self, recipe: LabelRecipe) -> str:
-        return recipe.task.capitalize()
+        return f"{recipe.task.capitalize()}, {recipe.data.language}"
 
     def card_details(self, recipe: LabelRecipe, prepared: LabelData) -> str:
         classes = ", ".join(prepared.examples.form.labels)
         return f"Model: {recipe.model.kind}, width {recipe.model.dim}. Classes: {classes}."
 
     def card_use(self, recipe: LabelRecipe) -> str:
-        return """```python
+        answer = "label" if recipe.shape == "one" else "labels"
+        return f"""```python
 import headwise
 labeller = headwise.Labeller.load("DIR OF THIS FILE")
-print(labeller(["…"])[0].label)
+print(labeller(["…"])[0].{answer})
 ```"""
 
     def load(self, directory: Path) -> Labeller:

@@ -134,7 +134,16 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
         )
 
     def title(self, recipe: ElmoRecipe) -> str:
-        return "ELMo: two language models, one for each direction"
+        return f"ELMo, {recipe.data.language}: two language models, one for each direction"
+
+    def card_use(self, recipe: ElmoRecipe) -> str:
+        return """```python
+from headwise.tasks.pretraining.contextual_vectors import Occurrence, load_word_reader
+reader = load_word_reader("DIR OF THIS FILE")
+sentence = ("…", "…")
+layers = reader.read([Occurrence(sentence[0], "", 0, sentence)])  # one table for each layer
+```
+Another recipe starts from it with `model: {kind: elmo, start_from: DIR OF THIS FILE}`."""
 
     def load(self, directory: Path) -> WordReader:
         return load_word_reader(directory)

@@ -129,7 +129,15 @@ class MaskedTask(PretrainingTask[MaskedRecipe, MaskedData]):
         )
 
     def title(self, recipe: MaskedRecipe) -> str:
-        return "Masked language model"
+        return f"Masked language model, {recipe.data.language}"
+
+    def card_use(self, recipe: MaskedRecipe) -> str:
+        return """```python
+from headwise.tasks.pretraining.gap_filling import GapFiller
+filler = GapFiller.load("DIR OF THIS FILE")
+print(filler.predict("… ____ …"))
+```
+Another recipe starts from it with `model.start_from: DIR OF THIS FILE`."""
 
     def load(self, directory: Path) -> GapFiller:
         return GapFiller.load(directory)

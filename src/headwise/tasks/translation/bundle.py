@@ -70,7 +70,11 @@ def save_translator_bundle(
 def translator_card(recipe: TranslationRecipe, results: Mapping[str, Any]) -> str:
     """The model card of a translator."""
     return model_card(
-        card_title(recipe), details=card_details(recipe), use=CARD_USE, results=results
+        card_title(recipe),
+        details=card_details(recipe),
+        use=CARD_USE,
+        results=results,
+        data=recipe.model_dump(mode="json")["data"],
     )
 
 

@@ -63,6 +63,7 @@ def save_word_vectors(
             details=f"Imported: {len(space.words):,} words of {space.dim} dimensions.",
             use=CARD_USE,
             results=results or {},
+            data={},
         ),
         write_parts=lambda folder: write_words(folder, space.words, None),
         replace=False,
