@@ -83,7 +83,7 @@ def test_translate_and_evaluate(seen: dict[str, Any]) -> None:
 
 
 def test_the_server_translates_with_it(seen: dict[str, Any]) -> None:
-    for name in ("default",):
+    for name in ("default", "explicit"):
         assert seen[name]["status"] == 200, seen[name]["text"]
         translated = json.loads(seen[name]["text"])["translations"][0]
         assert translated["text"] == seen["expected"]
@@ -109,3 +109,8 @@ def test_rules_that_it_does_not_follow_are_refused(seen: dict[str, Any]) -> None
     assert refusal in " ".join(seen["cli_forbid"]["errors"].split())
     assert seen["forbid"]["status"] == 422
     assert refusal in seen["forbid"]["text"]
+    assert seen["unknown_option"]["status"] == 422
+    assert seen["require"]["status"] == 422
+    assert "cannot plan for them" in seen["require"]["text"]
+    assert seen["n_best"]["status"] == 422
+    assert "one_pass search finds one translation" in seen["n_best"]["text"]

@@ -5,14 +5,16 @@
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
 
 A new kind is one file with its settings and its `Generator`, one name in the union and one case in
-the match. A case may also depend on the model: a model that writes all tokens at once has no
-stepper, and its generator serves all kinds of settings. Phrases in the settings are text;
-`rules/phrases.py` prepares them for a tokenizer.
+the match. The settings declare what else may be asked of the kind: a search tree, several results,
+options of a request to the server. The generator declares the rules that it follows. A case may
+also depend on the model: a model that writes all tokens at once has no stepper, and its generator
+serves all kinds of settings. Phrases in the settings are text; `rules/phrases.py` prepares them for
+a tokenizer.
 Tested: every kind through `decode`, empty sources, phrases for all sentences and for each; and a
-fake kind that writes all words at once through everything that generates.
+new kind that writes all words at once through everything that generates.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
@@ -30,12 +32,20 @@ __all__ = [
     "GreedySettings",
     "SamplingSettings",
     "decode",
+    "decoding_kinds",
     "make_generator",
 ]
 
 DecodingSettings = Annotated[
     GreedySettings | BeamSettings | SamplingSettings, Field(discriminator="kind")
 ]
+
+
+def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
+    """The settings of every kind, in the order of the union."""
+    union, _ = get_args(DecodingSettings)
+    kinds: tuple[type[GenerationSettings], ...] = get_args(union)
+    return kinds
 
 
 def make_generator(settings: GenerationSettings, model: Any) -> Generator:

@@ -6,11 +6,12 @@ overrides the properties whose answer differs.
 Tested: limits, contradictions between phrases, and every subclass through `choices.py`.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from headwise.decoding.request_option import RequestOption
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.errors import SettingsError
 from headwise.settings import Settings
@@ -41,6 +42,10 @@ class GenerationSettings(Settings):
     greedy search."""
     can_trace: ClassVar[bool] = False
     """Whether `Generator.generate(traced=True)` records a search tree."""
+    summary: ClassVar[str] = ""
+    """One sentence about the kind, for the description of the server's requests."""
+    request_options: ClassVar[Mapping[str, RequestOption]] = {}
+    """What a request to the server may set, besides the kind."""
     max_length: int | LengthLimit = LengthLimit()
     """Most tokens generated, end of sentence included: a number, or {factor, extra, limit} of the
     source's length."""
@@ -70,6 +75,17 @@ class GenerationSettings(Settings):
     def needs_attention(self) -> bool:
         """Whether scores depend on the attention to the source."""
         return False
+
+    def with_request_options(self, options: Mapping[str, Any]) -> Self:
+        """The same with the values that a request gives to some of `request_options`."""
+        return self.model_copy(update=dict(options))
+
+    def with_num_results(self, count: int, *, may_widen: bool) -> Self | None:
+        """The same with `count` results for each sentence; None if it cannot find so many.
+
+        `may_widen` allows a search to keep more hypotheses for it.
+        """
+        return self if count == 1 else None
 
     @model_validator(mode="after")
     def _check_lengths(self) -> "GenerationSettings":

@@ -2,6 +2,9 @@
 limits.
 """
 
+from typing import Any
+
+import pydantic
 import pytest
 
 from headwise.decoding.choices import BeamSettings, GreedySettings, SamplingSettings
@@ -10,7 +13,8 @@ from headwise.decoding.search.length_penalty import WuLength
 from headwise.errors import SettingsError
 from headwise.serving.api.decoding_options import add_phrases, choose_settings
 from headwise.serving.http.errors import Refusal
-from headwise.serving.schemas.translation import BeamOptions, GreedyOptions, SamplingOptions
+from headwise.serving.schemas.limits import MAX_BEAM
+from headwise.serving.schemas.translation import AnyDecodingOptions, DecodingOptions
 
 RECIPE = BeamSettings(
     size=6,
@@ -19,6 +23,13 @@ RECIPE = BeamSettings(
     forbidden=("no",),
     prefix="So",
 )
+
+
+def options(kind: str, **values: Any) -> DecodingOptions:
+    """The options as a request gives them."""
+    body: Any = pydantic.TypeAdapter(AnyDecodingOptions)
+    found: DecodingOptions = body.validate_python({"kind": kind, **values})
+    return found
 
 
 def test_the_recipe_is_kept_and_bounded() -> None:
@@ -35,14 +46,12 @@ def test_the_recipe_is_kept_and_bounded() -> None:
 
 
 def test_only_what_is_asked_for_changes() -> None:
-    found = choose_settings(RECIPE, BeamOptions(kind="beam", size=3), n_best=2)
+    found = choose_settings(RECIPE, options("beam", size=3), n_best=2)
     assert isinstance(found, BeamSettings)
     assert (found.size, found.num_best, found.length_penalty) == (3, 2, WuLength())
-    other = choose_settings(RECIPE, SamplingOptions(kind="sampling", seed=5), n_best=2)
+    other = choose_settings(RECIPE, options("sampling", seed=5), n_best=2)
     assert other == SamplingSettings(seed=5, num_samples=2, forbidden=("no",))
-    assert choose_settings(RECIPE, GreedyOptions(kind="greedy"), n_best=1) == GreedySettings(
-        forbidden=("no",)
-    )
+    assert choose_settings(RECIPE, options("greedy"), n_best=1) == GreedySettings(forbidden=("no",))
     assert choose_settings(SamplingSettings(num_samples=4), None, n_best=1) == SamplingSettings()
 
 
@@ -52,9 +61,9 @@ def test_several_are_found_where_they_can_be() -> None:
     ).model_copy(update={"size": 8, "num_best": 8})
     assert choose_settings(GreedySettings(), None, n_best=3) == BeamSettings(size=5, num_best=3)
     with pytest.raises(Refusal, match="greedy search finds one"):
-        choose_settings(RECIPE, GreedyOptions(kind="greedy"), n_best=2)
+        choose_settings(RECIPE, options("greedy"), n_best=2)
     with pytest.raises(Refusal, match="the beam is narrower"):
-        choose_settings(RECIPE, BeamOptions(kind="beam", size=2), n_best=3)
+        choose_settings(RECIPE, options("beam", size=2), n_best=3)
 
 
 def test_forbidden_and_required_phrases() -> None:
@@ -70,14 +79,16 @@ def test_forbidden_and_required_phrases() -> None:
         SettingsError, match="required phrase 'no Tag' holds 'no', which is forbidden"
     ):
         add_phrases(beam, forbid=[], require=["no Tag"])
-    asked = choose_settings(RECIPE, GreedyOptions(kind="greedy"), n_best=1, require=["Tag"])
+    asked = choose_settings(RECIPE, options("greedy"), n_best=1, require=["Tag"])
     with pytest.raises(SettingsError, match="cannot plan for them; use kind=beam"):
         add_phrases(asked, forbid=[], require=["Tag"])
 
 
 def test_equal_wishes_are_equal_settings() -> None:
-    one, two = (
-        choose_settings(RECIPE, BeamOptions(kind="beam", size=4), n_best=1) for _ in range(2)
-    )
+    one, two = (choose_settings(RECIPE, options("beam", size=4), n_best=1) for _ in range(2))
     assert one == two
     assert hash(one) == hash(two)
+
+
+def test_the_widest_beam_of_a_request() -> None:
+    assert BeamSettings.request_options["size"].high == MAX_BEAM

@@ -16,14 +16,15 @@ Tested against `generate`, exhaustive enumeration, a hand-worked tree where gree
 and: a sentence alone = in any batch.
 """
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.request_option import RequestOption
 from headwise.decoding.results import SearchResult
 from headwise.decoding.rules.constraints import Constraints, SentenceRules
 from headwise.decoding.search.back_pointers import BackPointers
@@ -46,6 +47,13 @@ class BeamSettings(GenerationSettings):
     plans: ClassVar[bool] = True
     over_steppers: ClassVar[bool] = True
     can_trace: ClassVar[bool] = True
+    summary: ClassVar[str] = "The best of several hypotheses."
+    request_options: ClassVar[Mapping[str, RequestOption]] = {
+        "size": RequestOption(5, low=1, high=8),
+        "length_penalty": RequestOption(
+            1.0, low=-10, high=10, description="alpha: 0 ignores the length, 1 is the mean"
+        ),
+    }
     kind: Literal["beam"] = "beam"
     size: int = Field(default=5, ge=1, le=MAX_SIZE)
     """Hypotheses kept at every step."""
@@ -63,6 +71,17 @@ class BeamSettings(GenerationSettings):
     @property
     def needs_attention(self) -> bool:
         return self.coverage_penalty > 0
+
+    def with_request_options(self, options: Mapping[str, Any]) -> Self:
+        update = dict(options)
+        if "length_penalty" in update:
+            update["length_penalty"] = AverageLength(alpha=update["length_penalty"])
+        return self.model_copy(update=update)
+
+    def with_num_results(self, count: int, *, may_widen: bool) -> Self | None:
+        if count > self.size and not may_widen:
+            return None
+        return self.model_copy(update={"num_best": count, "size": max(self.size, count)})
 
     @model_validator(mode="after")
     def _check_best(self) -> "BeamSettings":

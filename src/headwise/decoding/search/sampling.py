@@ -12,8 +12,8 @@ Tested by laws (temperature near 0 is greedy, top_k = 1 is greedy, cuts are kept
 frequencies.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -22,12 +22,20 @@ from pydantic import Field
 from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.request_option import RequestOption
 from headwise.decoding.search.paths import Choose
 from headwise.randomness import numpy_generator
 
 
 class SamplingSettings(GenerationSettings):
     over_steppers: ClassVar[bool] = True
+    summary: ClassVar[str] = "Tokens drawn at random; the same seed draws the same."
+    request_options: ClassVar[Mapping[str, RequestOption]] = {
+        "temperature": RequestOption(1.0, low=0.01, high=10),
+        "top_k": RequestOption(0, low=0, high=1_000),
+        "top_p": RequestOption(1.0, low=0.01, high=1),
+        "seed": RequestOption(1, low=0, high=2**31 - 1),
+    }
     kind: Literal["sampling"] = "sampling"
     temperature: float = Field(default=1.0, gt=0)
     """Below 1 sharpens the distribution, above 1 flattens it; near 0 is greedy search."""
@@ -42,6 +50,9 @@ class SamplingSettings(GenerationSettings):
     @property
     def num_hypotheses(self) -> int:
         return self.num_samples
+
+    def with_num_results(self, count: int, *, may_widen: bool) -> Self | None:
+        return self.model_copy(update={"num_samples": count})
 
 
 def make_sampler(

@@ -7,27 +7,22 @@ with equal settings share batches, so equal options must give equal settings. Te
 n-best, contradictions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import cast
 
-from headwise.decoding.choices import (
-    BeamSettings,
-    DecodingSettings,
-    GreedySettings,
-    SamplingSettings,
-)
-from headwise.decoding.generation_settings import check_phrase_texts
+from headwise.decoding.choices import BeamSettings, DecodingSettings, decoding_kinds
+from headwise.decoding.generation_settings import GenerationSettings, check_phrase_texts
 from headwise.decoding.rules.length_limit import LengthLimit
-from headwise.decoding.search.length_penalty import AverageLength
 from headwise.serving.http.errors import Refusal
 from headwise.serving.schemas.limits import MAX_BEST, MAX_PHRASE_BYTES, MAX_TOKENS
-from headwise.serving.schemas.translation import BeamOptions, GreedyOptions, SamplingOptions
+from headwise.serving.schemas.translation import DecodingOptions
 
 FACTOR, EXTRA = 2.0, 20
 
 
 def choose_settings(
     recipe: DecodingSettings,
-    options: GreedyOptions | BeamOptions | SamplingOptions | None,
+    options: DecodingOptions | None,
     *,
     n_best: int,
     require: Sequence[str] = (),
@@ -35,31 +30,23 @@ def choose_settings(
     """The settings of one request. Required phrases need beam search, unless the request names
     another.
     """
-    if require and options is None and not isinstance(recipe, BeamSettings):
-        options = BeamOptions(kind="beam")
-    chosen = _limit(recipe)
+    kind: type[GenerationSettings] | None = None
     if options is not None:
-        same = options.kind == recipe.kind
-        match options:
-            case GreedyOptions():
-                chosen = chosen if same else GreedySettings(forbidden=recipe.forbidden)
-            case BeamOptions():
-                beam: dict[str, object] = {
-                    "size": options.size,
-                    "length_penalty": AverageLength(alpha=options.length_penalty),
-                }
-                chosen = (chosen if same else BeamSettings(forbidden=recipe.forbidden)).model_copy(
-                    update=_given(options, beam)
-                )
-            case SamplingOptions():
-                chosen = (
-                    chosen if same else SamplingSettings(forbidden=recipe.forbidden)
-                ).model_copy(update=_given(options, options.model_dump()))
-    length = _limit_length(chosen.max_length)
-    chosen = chosen.model_copy(
-        update={"max_length": length, "min_length": min(chosen.min_length, MAX_TOKENS - 1)}
-    )
-    return chosen if n_best == 1 else _with_n_best(chosen, n_best, is_asked=options is not None)
+        kind = next(one for one in decoding_kinds() if _kind_of(one) == options.kind)
+    elif require and recipe.over_steppers and not recipe.plans:
+        kind = BeamSettings
+    chosen: GenerationSettings = recipe.model_copy(update={"prefix": ""})
+    if kind is not None and kind is not type(recipe):
+        chosen = kind(forbidden=recipe.forbidden)
+    if options is not None:
+        given = options.model_dump(exclude_unset=True, exclude={"kind"})
+        chosen = chosen.with_request_options(given)
+    update = {
+        "max_length": _limit_length(chosen.max_length),
+        "min_length": min(chosen.min_length, MAX_TOKENS - 1),
+    }
+    chosen = chosen.model_copy(update=update)
+    return cast("DecodingSettings", _with_n_best(chosen, n_best, is_asked=kind is not None))
 
 
 def add_phrases(
@@ -95,15 +82,9 @@ def _limit_phrases(*phrases: str) -> None:
         )
 
 
-def _given(
-    options: BeamOptions | SamplingOptions, values: Mapping[str, object]
-) -> dict[str, object]:
-    """The options that the request itself sets; the others stay as in the recipe."""
-    return {
-        name: value
-        for name, value in values.items()
-        if name in options.model_fields_set and name != "kind"
-    }
+def _kind_of(settings: type[GenerationSettings]) -> str:
+    kind: str = settings.model_fields["kind"].default
+    return kind
 
 
 def _limit_length(asked: int | LengthLimit) -> int | LengthLimit:
@@ -116,35 +97,23 @@ def _limit_length(asked: int | LengthLimit) -> int | LengthLimit:
     )
 
 
-def _limit(recipe: DecodingSettings) -> DecodingSettings:
-    """The recipe keeps its forbidden words; the request sets prefix and number of results."""
-    update: dict[str, object] = {"prefix": ""}
-    if isinstance(recipe, BeamSettings):
-        update["num_best"] = 1
-    if isinstance(recipe, SamplingSettings):
-        update["num_samples"] = 1
-    return recipe.model_copy(update=update)
-
-
-def _with_n_best(settings: DecodingSettings, n_best: int, *, is_asked: bool) -> DecodingSettings:
-    match settings:
-        case SamplingSettings():
-            return settings.model_copy(update={"num_samples": n_best})
-        case BeamSettings(size=size) if size >= n_best or not is_asked:
-            return settings.model_copy(update={"num_best": n_best, "size": max(size, n_best)})
-        case GreedySettings() if not is_asked:
-            # Greedy search finds one candidate, so several need beam search.
-            return BeamSettings(
-                size=MAX_BEST if n_best > 5 else 5,
-                num_best=n_best,
-                max_length=settings.max_length,
-                forbidden=settings.forbidden,
-            )
-    what = (
-        "greedy search finds one translation"
-        if isinstance(settings, GreedySettings)
-        else "the beam is narrower"
-    )
+def _with_n_best(
+    settings: GenerationSettings, n_best: int, *, is_asked: bool
+) -> GenerationSettings:
+    found = settings.with_num_results(n_best, may_widen=not is_asked)
+    if found is not None:
+        return found
+    if settings.over_steppers and not is_asked:
+        # A search with one candidate, such as greedy search, is exchanged for beam search.
+        return BeamSettings(
+            size=MAX_BEST if n_best > 5 else 5,
+            num_best=n_best,
+            max_length=settings.max_length,
+            forbidden=settings.forbidden,
+        )
+    kind = _kind_of(type(settings))
+    is_narrow = isinstance(settings, BeamSettings)
+    what = "the beam is narrower" if is_narrow else f"{kind} search finds one translation"
     raise Refusal(
         422,
         "too_few_candidates",

@@ -147,7 +147,7 @@ class TraceReply(Reply):
     n_best: list[HypothesisReply]
     steps: list[StepReply]
     tree: TreeReply | None = Field(
-        description="null unless asked for, and if the decoding records no tree"
+        description="null unless asked for; always null if the decoding records no tree"
     )
     attention: list[PresentReply] = Field(
         description="all maps the model has; empty unless maps were asked for"

@@ -3,10 +3,12 @@
 Tested: limits, examples, and the OpenAPI description with schemathesis.
 """
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from headwise.decoding.choices import decoding_kinds
+from headwise.decoding.generation_settings import GenerationSettings
 from headwise.serving.schemas.base import (
     Body,
     ModelName,
@@ -19,7 +21,7 @@ from headwise.serving.schemas.base import (
     absent,
     describe_texts,
 )
-from headwise.serving.schemas.limits import MAX_BEAM, MAX_BEST, MAX_PHRASE_BYTES
+from headwise.serving.schemas.limits import MAX_BEST, MAX_PHRASE_BYTES
 from headwise.tasks.translation.input_warning import InputWarning
 from headwise.tasks.translation.source_sentences import Candidate
 
@@ -27,35 +29,35 @@ DIGITS = 4
 """Scores are rounded: their last bits depend on the batch that a sentence was in."""
 
 
-class GreedyOptions(Body):
-    """The most probable token at every step."""
+class DecodingOptions(Body):
+    """How to search. The body of each kind is made from what its settings declare."""
 
-    kind: Literal["greedy"]
+    kind: str
 
 
-class BeamOptions(Body):
-    """The best of several hypotheses."""
-
-    kind: Literal["beam"]
-    size: Whole = Field(default=5, ge=1, le=MAX_BEAM)
-    length_penalty: float = Field(
-        default=1.0, ge=-10, le=10, description="alpha: 0 ignores the length, 1 is the mean"
+def options_body(settings: type[GenerationSettings]) -> type[DecodingOptions]:
+    """The decoding options of one kind: BeamOptions for BeamSettings."""
+    fields: dict[str, Any] = {"kind": (settings.model_fields["kind"].annotation, ...)}
+    for name, option in settings.request_options.items():
+        limits = Field(
+            default=option.default, ge=option.low, le=option.high, description=option.description
+        )
+        fields[name] = (Whole if isinstance(option.default, int) else float, limits)
+    return create_model(
+        settings.__name__.removesuffix("Settings") + "Options",
+        __base__=DecodingOptions,
+        __doc__=settings.summary,
+        **fields,
     )
 
 
-class SamplingOptions(Body):
-    """Tokens drawn at random; the same seed draws the same."""
-
-    kind: Literal["sampling"]
-    temperature: float = Field(default=1.0, ge=0.01, le=10)
-    top_k: Whole = Field(default=0, ge=0, le=1_000)
-    top_p: float = Field(default=1.0, ge=0.01, le=1)
-    seed: Whole = Field(default=1, ge=0, le=2**31 - 1)
-
-
-DecodingOptions = Annotated[
-    GreedyOptions | BeamOptions | SamplingOptions, Field(discriminator="kind")
-]
+if TYPE_CHECKING:
+    AnyDecodingOptions = DecodingOptions
+else:
+    AnyDecodingOptions = Annotated[
+        Union[tuple(options_body(kind) for kind in decoding_kinds())],  # noqa: UP007
+        Field(discriminator="kind"),
+    ]
 
 
 class TranslateBody(TextsBody):
@@ -74,7 +76,7 @@ class TranslateBody(TextsBody):
     )
     texts: Texts = absent("the same as a list, as /v1/score has it")
     model: ModelName | None = None
-    decoding: DecodingOptions | None = Field(
+    decoding: AnyDecodingOptions | None = Field(
         default=None, description="how to search; without it as the model's recipe says"
     )
     n_best: Whole = Field(
