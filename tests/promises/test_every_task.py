@@ -116,6 +116,8 @@ def test_a_model_is_described(
     recipe = make_recipe(name, tmp_path)
     results = train(recipe, run=tmp_path / "run").results
     found = describe_model(tmp_path / "run")
+    checked = check_run(recipe, directory=tmp_path / "scratch").results
+    assert checked["parameters"] == found.parameters
     assert found.task == recipe.task
     assert found.results == results
     if "parameters" in results:
@@ -134,7 +136,10 @@ def test_a_recipe_is_described_or_the_reason_is_given(name: str, tmp_path: Path)
         with pytest.raises(UsageError, match="its model is counted from the text"):
             describe_model(file)
     else:
-        assert describe_model(file).parameters > 0
+        described = describe_model(file)
+        assert described.parameters == plan_recipe(recipe, device="h200").as_dict()["parameters"]
+        if name != ADDED:
+            assert f"{recipe.model_dump()['text']['size']:,}" in str(described.tables()[0])
 
 
 @pytest.mark.parametrize("name", EVERY)

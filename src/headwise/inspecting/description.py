@@ -51,6 +51,8 @@ class Description:
     body: DescribedParts
     results: Mapping[str, Any] | None
     """Of a trained model: sizes of its data and its scores."""
+    vocabulary: int | None = None
+    """Of a recipe: `text.size`, the largest vocabulary that its data could give."""
 
     @property
     def parameters(self) -> int:
@@ -58,6 +60,10 @@ class Description:
 
     def tables(self) -> list[Table]:
         model: list[tuple[str, ...]] = [(say("task", "任务"), self.task), *_data_rows(self.data)]
+        if self.vocabulary is not None:
+            name = say("assumed vocabulary (text.size)", "假定的词表大小（text.size）")
+            most = say("at most; less text gives fewer", "为上限，文本较少时更小")
+            model.append((name, f"{self.vocabulary:,} ({most})"))
         tables = [
             (say("Model", "模型"), (say("what", "项目"), say("value", "值")), model),
             *self.body.tables(),
@@ -200,7 +206,9 @@ def describe_model(
             "用一部分文本预测，`headwise describe 运行目录` 描述训练好的模型",
         )
     body = _describe_step(task.planned_step(recipe), length)
-    return Description(recipe.task, recipe.model_dump(mode="json")["data"], body, None)
+    settings = recipe.model_dump(mode="json")
+    size = (settings.get("text") or {}).get("size")
+    return Description(recipe.task, settings["data"], body, None, vocabulary=size)
 
 
 def _describe_bundle(path: Path, length: int) -> Description:

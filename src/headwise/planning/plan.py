@@ -74,6 +74,8 @@ class Plan:
     """One device with the same recipe."""
     half: Scaling | None
     """Half as many devices, if there are several."""
+    vocabulary: int | None = None
+    """`text.size` of the recipe, the largest vocabulary that its data could give."""
 
     @property
     def update(self) -> Scaling:
@@ -137,6 +139,13 @@ class Plan:
             remarks.append(self._say_no_faster(self.together, few))
         return remarks
 
+    def _vocabulary_rows(self) -> Rows:
+        if self.vocabulary is None:
+            return []
+        name = say("assumed vocabulary (text.size)", "假定的词表大小（text.size）")
+        most = say("at most; less text gives fewer", "为上限，文本较少时更小")
+        return [(name, f"{self.vocabulary:,} ({most})")]
+
     def _fewer_as_fast(self, together: Scaling) -> Scaling | None:
         """One device, or half as many, if all together are hardly faster."""
         for few in (self.alone, self.half):
@@ -187,6 +196,7 @@ class Plan:
             *([(say("assumed", "假定"), self.assumption)] if self.assumption else []),
             (say("execution", "执行方式"), how),
             (say("parameters", "参数"), f"{run.parameters:,}"),
+            *self._vocabulary_rows(),
             (say("batch", "一批"), f"{run.batch_rows} × {run.row_text}"),
             (
                 say(f"operations per {run.token[0]}", f"每{run.token[1]}运算"),

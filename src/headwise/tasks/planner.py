@@ -95,7 +95,9 @@ def plan_recipe(
         return plan_counting(task, recipe, memory=memory, ignored=ignored)
     task.check_training(recipe)
     step = task.planned_step(recipe)
-    return plan_step(step, device=device, gpus=gpus, memory=memory, bandwidth=bandwidth)
+    plan = plan_step(step, device=device, gpus=gpus, memory=memory, bandwidth=bandwidth)
+    size = getattr(getattr(recipe, "text", None), "size", None)
+    return replace(plan, vocabulary=size)
 
 
 def plan_counting(
@@ -296,7 +298,7 @@ class Planner:
         )
         seen = min(num_rows, self._traced_rows)
         run = PlannedRun(
-            parameters=self.weights.num_learning,
+            parameters=sum(weight.numel() for weight in self.module.parameters()),
             batch_rows=num_rows,
             source_row=self.step.source_row,
             target_row=row,

@@ -99,9 +99,9 @@ class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
         learn_word_vectors(part, recipe.model_copy(update={"training": epoch}))
         share = recipe.training.epochs * len(prepared) / max(1, len(part))
         seconds = share * (time.perf_counter() - began)
-        parameters = 2 * len(prepared.words) * recipe.model.dim
+        parameters = len(prepared.words) * recipe.model.dim  # the second table is not kept
         return TrainingCost(
-            parameters, seconds, self.bound_memory(recipe, prepared), stored=2 * parameters
+            parameters, seconds, self.bound_memory(recipe, prepared), stored=4 * parameters
         )
 
     def bound_memory(self, recipe: WordVectorRecipe, prepared: WordStream) -> int:
@@ -120,9 +120,12 @@ class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
     def describe_start(
         self, recipe: WordVectorRecipe, prepared: WordStream, module: nn.Module | None
     ) -> str:
+        kept = len(prepared.words) * recipe.model.dim
         return say(
-            f"{len(prepared):,} words of text, {len(prepared.words):,} different",
-            f"文本共 {len(prepared):,} 个词，{len(prepared.words):,} 种",
+            f"{len(prepared):,} words of text, {len(prepared.words):,} different; "
+            f"{kept:,} parameters are kept, {2 * kept:,} while learning (two tables)",
+            f"文本共 {len(prepared):,} 个词，{len(prepared.words):,} 种；"
+            f"保留 {kept:,} 个参数，学习时为 {2 * kept:,} 个（两张表）",
         )
 
     def yardstick(self, recipe: WordVectorRecipe) -> Yardstick:
