@@ -26,7 +26,7 @@ def test_a_disk_that_is_too_small_is_told_before_the_first_step(
     assert answer["status"] == 1
     assert not answer["steps"]
     assert "11 MiB free, this run would need up to 17 MiB more" in answer["said"]
-    assert "free 5 MiB there (old runs, caches) and go on with --resume" in answer["said"]
+    assert "free 5 MiB there (old runs, caches) and start again" in answer["said"]
 
 
 def test_a_disk_that_is_full_for_a_while_costs_nothing(scenes: dict[str, dict[str, Any]]) -> None:
