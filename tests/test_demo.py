@@ -1,4 +1,4 @@
-"""The demo's course with a tiny model in place of the three minutes of training."""
+"""The demo's course with a tiny model in place of the four minutes of training."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The work behind `headwise demo`: trains a small Transformer on the pocket corpus and uses it.
 
-Training, evaluation and pictures take about three minutes. Nothing is downloaded. A finished demo
+Training, evaluation and pictures take about four minutes. Nothing is downloaded. A finished demo
 is reused, an interrupted one continues where it stopped; `fresh` starts over.
 """
 

@@ -12,8 +12,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "demo",
         help=say(
-            "train a small translator in three minutes and use it",
-            "三分钟训练一个小翻译模型并使用它",
+            "train a small translator in four minutes and use it",
+            "四分钟训练一个小翻译模型并使用它",
         ),
         description=say(
             "Trains a small Transformer on the built-in pocket corpus (English, Chinese, German; "
