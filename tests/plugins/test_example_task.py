@@ -56,7 +56,7 @@ def test_run_and_bundle_remember_the_package(run: Path) -> None:
             {
                 "group": "headwise.tasks",
                 "word": "regression",
-                "package": "headwise-laplace",
+                "package": "headwise-example",
                 "version": "0.1.0",
             }
         ]
@@ -67,7 +67,7 @@ def test_run_and_bundle_remember_the_package(run: Path) -> None:
     [
         (("doctor", "line"), "a whole bundle, regression of 2 inputs"),
         (("schema", "regression"), "NetworkSettings"),
-        (("recipes",), "regression\theadwise-laplace 0.1.0"),
+        (("recipes",), "regression\theadwise-example 0.1.0"),
     ],
     ids=lambda words: words[0] if isinstance(words, tuple) else "",
 )
@@ -93,7 +93,7 @@ def test_without_the_package_the_error_names_it(
 ) -> None:
     done = bare.run(*words, cwd=run.parent)
     assert done.returncode in (2, 3), done.stderr
-    assert "the word 'regression' (headwise.tasks) of the package headwise-laplace" in (
+    assert "the word 'regression' (headwise.tasks) of the package headwise-example" in (
         done.stderr + done.stdout
     )
     assert "Traceback" not in done.stderr
