@@ -1,4 +1,5 @@
-"""The walks through the source: their files exist, are few, and each is called by one before it."""
+"""The walks through the source: the files of each stage exist, are few, and each is imported by one
+before it."""
 
 import ast
 import re
