@@ -10,7 +10,8 @@ help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .venv/run-ready: pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; this is " + sys.version.split()[0])'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or later is needed; this is `$(PYTHON) --version`" >&2; exit 1; }
 	@echo "setting up .venv (once; one to three minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) -e '.[plots,serve]'
@@ -34,7 +35,7 @@ test: .venv/test-ready  ## every check: format, lint, types, import contract, te
 prove: .venv/test-ready  ## the long proofs
 	$(BIN)/python -m pytest -m prove
 
-reliability: .venv/test-ready  ## kills, damage, attacks at full length; prints the table of docs/reliability.md
+reliability: .venv/test-ready  ## kills, damage, attacks; prints the table of docs/reliability.md
 	$(BIN)/python -m pytest tests/survival -m "prove or not prove"
 
 bench: .venv/test-ready  ## the benchmarks, peers measured in the same run

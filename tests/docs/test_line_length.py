@@ -4,6 +4,10 @@ Tables, pictures, lines with an address, and links alone on their line may be lo
 style sheets and HTML of the page are held to the same width. Ruff checks the Python files in the
 same way (E501), their strings, comments and docstrings included.
 
+Tables of text are exempt, because a row is one entry that is read and compared as a whole: the
+texts of the page in two languages (explorer/static/*/en.json and zh.json), since JSON cannot break
+a string, and the words and wordings of the pocket corpus in three languages (pocket/*/*.txt).
+
 A line of Chinese does not end between two characters: most renderers show a line break as a space.
 It ends after punctuation, or beside a Latin word, where a space stands anyway.
 """

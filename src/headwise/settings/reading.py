@@ -49,7 +49,11 @@ class _PlainLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     # `deep` is positional because yaml calls it so.
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
+    def construct_mapping(
+        self,
+        node: Any,
+        deep: bool = False,  # noqa: FBT001, FBT002
+    ) -> dict[Any, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key, mark = self.construct_object(key_node, deep=True), key_node.start_mark
