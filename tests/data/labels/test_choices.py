@@ -137,7 +137,7 @@ def test_the_other_shape_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_name_that_does_not_tell_its_form() -> None:
-    with pytest.raises(SettingsError, match=r"'my/data\.txt' does not tell its form"):
+    with pytest.raises(SettingsError, match=r"'my/data\.txt' does not show the format"):
         check_settings(LabelDataSettings, {"language": "en", "train": "my/data.txt"})
     split = {"by": "de", "part": "train"}
     with pytest.raises(SettingsError, match=r"split\.by is 'de'; the text is 'en'"):

@@ -115,8 +115,8 @@ def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
     suffix = Path(path.removesuffix(".gz").removesuffix(".xz")).suffix
     if suffix not in _SUFFIXES:
         raise SettingsError(
-            f"{path!r} does not tell its form; end it in .tsv, .csv or .conllu, or write {{path: "
-            f"{path}, kind: …}}",
+            f"the name {path!r} does not show the format of the file; end it in .tsv, .csv or "
+            f".conllu, or write {{path: {path}, kind: …}}",
             f"从 {path!r} 看不出格式；请以 .tsv、.csv 或 .conllu 结尾，或写 {{path: {path}, kind: "
             "…}",
         )
