@@ -1,10 +1,13 @@
 """Outside `decoding`, generators, settings, rules and results are known, and no search from inside.
 
-So a new way to generate costs one file in `decoding` and its line in `choices.py`.
+So a new way to generate costs one file in `decoding` and its lines in `choices.py`. The kinds are
+named elsewhere only where the tables below say why.
 """
 
 import ast
 from pathlib import Path
+
+from headwise.decoding.choices import decoding_kinds
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwise"
 KNOWN = {
@@ -23,6 +26,23 @@ KNOWN = {
     "search.sampling",
 }
 SETTINGS_ONLY = {"search.beam", "search.greedy", "search.sampling"}
+
+NAMED_KINDS = {
+    ("cli/translate.py", "greedy"),  # --n-best and --require use a beam instead, and say so
+    ("serving/api/text_trace.py", "beam"),  # a field of the body
+    ("serving/schemas/trace.py", "beam"),  # that field in an example
+    ("serving/schemas/translation.py", "beam"),  # an example
+    ("settings/usual_names.py", "beam"),  # what other programs call decoding.size
+}
+SETTINGS_USED = {
+    "cli/generate.py",  # a language model has no recipe for decoding: options choose
+    "exporting/ctranslate2_check.py",  # what CTranslate2 can express; all else is refused
+    "exporting/ctranslate2_search.py",
+    "serving/api/decoding_options.py",  # beam search, where one candidate is not enough
+    "serving/api/trace.py",  # the beam that a request describes
+    "tasks/translation/recipe.py",  # the default
+    "tasks/translation/validation.py",  # greedy search, if the model generates token by token
+}
 
 
 def _imports() -> list[tuple[str, str, str]]:
@@ -48,3 +68,20 @@ def test_only_the_door_is_known_outside() -> None:
 def test_of_a_search_only_its_settings_are_known_outside() -> None:
     inside = [one for one in _imports() if one[1] in SETTINGS_ONLY]
     assert [one for one in inside if not one[2].endswith("Settings")] == []
+
+
+def test_kinds_are_named_in_few_stated_places() -> None:
+    kinds = {kind.model_fields["kind"].default for kind in decoding_kinds()}
+    found = {
+        (path.relative_to(SOURCE).as_posix(), node.value)
+        for path in SOURCE.rglob("*.py")
+        if not path.is_relative_to(SOURCE / "decoding")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in kinds
+    }
+    assert found == NAMED_KINDS
+
+
+def test_settings_of_one_kind_are_used_in_few_stated_places() -> None:
+    names = {kind.__name__ for kind in decoding_kinds()}
+    assert {file for file, _, name in _imports() if name in names} == SETTINGS_USED

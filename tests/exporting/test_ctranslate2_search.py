@@ -1,10 +1,14 @@
 """A search in CTranslate2's words, and the limit of a sentence as it stands in the exported
 README."""
 
+from typing import Any
+
 import pytest
 
 from headwise.decoding.rules.length_limit import LengthLimit, limit_for
+from headwise.errors import UsageError
 from headwise.exporting.ctranslate2_search import ForeignSearch, translate_search
+from tests.decoding.one_pass import OnePassSettings
 from tests.tasks.tiny import tiny_recipe
 
 
@@ -66,3 +70,9 @@ def test_the_limit_that_is_written_is_the_limit(limit: str) -> None:
     written = [eval(search.write_limit("count"), {"count": count}) for count in range(40)]
     assert written == [limit_for(search.max_length, count) for count in range(40)]
     assert max(written) <= search.longest_output
+
+
+def test_a_kind_without_a_counterpart_is_refused() -> None:
+    settings: Any = OnePassSettings()
+    with pytest.raises(UsageError, match=r"no counterpart to decoding\.kind=one_pass"):
+        translate_search(settings)

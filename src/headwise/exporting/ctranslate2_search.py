@@ -11,7 +11,8 @@ for a whole call, so the caller passes sentences of one limit at a time. `min_de
 which keeps the probabilities of the model; the default of 1 forbids the end at the first step and
 renormalises. `likely` and `proven` have no exact counterpart: with patience 2 all of 1,200
 sentences of the demos (en-de, zh-en) were the same, with patience 1 all but 28 (and all of them
-with the stop rule filled). Settings that cannot be expressed are listed for the user.
+with the stop rule filled). Settings that cannot be expressed are listed for the user; another kind
+of decoding than greedy, beam and sampling is refused.
 
 Tested against: both programs' outputs (tests/exporting/test_ctranslate2_export.py).
 """
@@ -25,6 +26,7 @@ from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.length_penalty import AverageLength, LengthPenalty, NoLength
 from headwise.decoding.search.sampling import SamplingSettings
+from headwise.errors import UsageError
 
 FAITHFUL = {"return_end_token": True, "max_input_length": 0}
 """The end counts as a token. A text that is too long is refused; by default CTranslate2 would cut
@@ -94,6 +96,15 @@ def translate_search(settings: DecodingSettings) -> ForeignSearch:
                 )
             if settings.coverage_penalty:
                 left_out.append("decoding.coverage_penalty")
+        case _:
+            raise UsageError(
+                f"CTranslate2 has no counterpart to decoding.kind={settings.kind}: it runs greedy "
+                "search, beam search and sampling; use this model with headwise translate or "
+                "headwise serve",
+                f"CTranslate2 没有与 decoding.kind={settings.kind} 对应的解码方式，"
+                "只支持贪心搜索、束搜索与采样；"
+                "请用 headwise translate 或 headwise serve 使用该模型",
+            )
     return ForeignSearch(options, settings.max_length, tuple(left_out))
 
 
