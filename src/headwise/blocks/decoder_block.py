@@ -98,3 +98,10 @@ class DecoderBlock(nn.Module):
         )
         x = self.cross_residual(x, look_at_source)
         return self.feed_forward_residual(x, self.feed_forward)
+
+
+class ParallelDecoderBlock(DecoderBlock):
+    """A layer whose self-attention sees all positions of the target, for decoders that compute them
+    at once."""
+
+    is_causal: ClassVar[bool] = False

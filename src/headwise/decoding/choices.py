@@ -1,15 +1,15 @@
-"""The kinds of search a recipe may name under `decoding: {kind: …}`: greedy, beam, sampling.
+"""The kinds of generation a recipe may name under `decoding: {kind: …}`.
 
     decoding: {kind: greedy}
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
+    decoding: {kind: one_pass, lengths: 5}                         parallel models
 
 A new kind is one file with its settings and its `Generator`, one name in the union and one case in
-the match. The settings declare what else may be asked of the kind: a search tree, several results,
-options of a request to the server. The generator declares the rules that it follows. A case may
-also depend on the model: a model that writes all tokens at once has no stepper, and its generator
-serves all kinds of settings. Phrases in the settings are text; `rules/phrases.py` prepares them for
-a tokenizer.
+the match. The settings declare what the model must give (`output_forms`), and what else may be
+asked of the kind: a search tree, several results, options of a request to the server. The generator
+declares the rules that it follows. Phrases in the settings are text; `rules/phrases.py` prepares
+them for a tokenizer.
 Tested: every kind through `decode`, empty sources, phrases for all sentences and for each; and a
 new kind that writes all words at once through everything that generates.
 """
@@ -20,25 +20,37 @@ from pydantic import Field
 
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
+from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.decoding.stepper_search import StepperSearch, decode
-from headwise.errors import UsageError
+from headwise.errors import SettingsError, UsageError
 
 __all__ = [
     "BeamSettings",
     "DecodingSettings",
     "GreedySettings",
+    "OnePassSettings",
     "SamplingSettings",
+    "check_output_form",
     "decode",
+    "default_decoding",
     "decoding_kinds",
     "make_generator",
 ]
 
 DecodingSettings = Annotated[
-    GreedySettings | BeamSettings | SamplingSettings, Field(discriminator="kind")
+    GreedySettings | BeamSettings | SamplingSettings | OnePassSettings,
+    Field(discriminator="kind"),
 ]
+
+
+OUTPUT_FORMS = {
+    "steps": ("one token after the other", "逐个词元"),
+    "positions": ("the tokens of all positions at once", "所有位置的词元"),
+}
+"""What models give, in words."""
 
 
 def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
@@ -48,11 +60,39 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
     return kinds
 
 
+def default_decoding(output_form: str) -> GenerationSettings:
+    """How a model generates if its recipe does not say."""
+    return OnePassSettings() if output_form == "positions" else BeamSettings()
+
+
+def check_output_form(settings: GenerationSettings, output_form: str) -> None:
+    """Refuse settings that a model cannot follow, and name those that it can."""
+    if not settings.output_forms or output_form in settings.output_forms:
+        return
+    fitting = [
+        str(kind.model_fields["kind"].default)
+        for kind in decoding_kinds()
+        if output_form in kind.output_forms
+    ]
+    kind = getattr(settings, "kind", type(settings).__name__)
+    en, zh = OUTPUT_FORMS.get(output_form, (output_form, output_form))
+    raise SettingsError(
+        f"decoding.kind={kind} was given, but the model gives {en}; use decoding.kind="
+        f"{' or '.join(fitting)}",
+        f"给出了 decoding.kind={kind}，但该模型给出的是{zh}；请用 decoding.kind="
+        f"{' 或 '.join(fitting)}",
+    )
+
+
 def make_generator(settings: GenerationSettings, model: Any) -> Generator:
     """The generator of these settings; `model` is what a model offers (`models/steppers.py`)."""
+    if isinstance(settings, GenerationSettings):
+        check_output_form(settings, getattr(model, "output_form", "steps"))
     match settings:
         case GreedySettings() | BeamSettings() | SamplingSettings():
             return StepperSearch(model)
+        case OnePassSettings():
+            return OnePass(model)
         case _:
             raise UsageError(
                 f"the decoding given is a {type(settings).__name__}; make one with "

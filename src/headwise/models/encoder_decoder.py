@@ -81,6 +81,24 @@ class EncoderDecoder(TranslationModel):
         A causal decoder predicts a token from the ones before it; any other sees the whole target.
         """
         memory = self.encode(source, segment=source_segment, position=source_position)
+        return self.decode(
+            target_input,
+            memory,
+            source_segment=source_segment,
+            target_segment=target_segment,
+            target_position=target_position,
+        )
+
+    def decode(
+        self,
+        target_input: Int[Tensor, "row target"],
+        memory: Float[Tensor, "row source dim"],
+        *,
+        source_segment: Int[Tensor, "row source"],
+        target_segment: Int[Tensor, "row target"],
+        target_position: Int[Tensor, "row target"],
+    ) -> Float[Tensor, "row target dim"]:
+        """Hidden states of the decoder, given the encoder's memory."""
         length = target_input.shape[1]
         x = self.target_embedding(target_input, target_position, length=length)
         own = segments(target_segment, target_segment)
@@ -89,7 +107,7 @@ class EncoderDecoder(TranslationModel):
         if len(self.decoder) > 0:
             mask = self.decoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
             cross_kernel = self.decoder[0].cross_attention.kernel
-            cross_mask = cross_kernel.prepare(cross_mask, length, source.shape[1], x.device)
+            cross_mask = cross_kernel.prepare(cross_mask, length, memory.shape[1], x.device)
         real = target_segment != 0 if self.looks_over_tokens else None
         for block in self.decoder:
             x = block(

@@ -6,7 +6,7 @@ tokens, and the learning rate is per update.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -22,9 +22,39 @@ Fraction = Annotated[float, Field(ge=0, lt=1)]
 
 
 class CrossEntropyObjective(Settings):
-    """Predict the next token (losses.py)."""
+    """Predict the next token (losses.py); in a parallel translator, all tokens."""
 
+    shows_target: ClassVar[bool] = False
+    """Whether the decoder is shown tokens of the target beside those that it has to predict."""
     kind: Literal["cross_entropy"] = "cross_entropy"
+    label_smoothing: Fraction = 0.1
+    """Share of the probability spread evenly over the vocabulary; 0: plain maximum likelihood."""
+
+
+class MaskedObjective(Settings):
+    """Predict some tokens of the target from the others, as many as chance says: the conditional
+    masked language model of Mask-Predict (Ghazvininejad et al. 2019). For parallel translators.
+    """
+
+    shows_target: ClassVar[bool] = True
+    kind: Literal["masked"] = "masked"
+    label_smoothing: Fraction = 0.1
+    """Share of the probability spread evenly over the vocabulary; 0: plain maximum likelihood."""
+
+
+class GlancingObjective(Settings):
+    """Predict the target, a part of which is shown: more of it, the worse a first pass predicts it
+    (GLAT, Qian et al. 2021). For parallel translators.
+
+    The share of the wrongly predicted tokens that is shown falls from `start` to `end`.
+    """
+
+    shows_target: ClassVar[bool] = True
+    kind: Literal["glancing"] = "glancing"
+    start: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Tokens shown at the first step, as a share of those that the first pass gets wrong."""
+    end: Annotated[float, Field(ge=0, le=1)] = 0.3
+    """That share at the last step."""
     label_smoothing: Fraction = 0.1
     """Share of the probability spread evenly over the vocabulary; 0: plain maximum likelihood."""
 

@@ -37,7 +37,8 @@ from headwise.tasks.planned_step import PlannedStep, choose_execution, find_voca
 from headwise.tasks.planner import Planner
 from headwise.tasks.task import rows_of_batch
 from headwise.tasks.translation.length_limits import longest_source
-from headwise.tasks.translation.objective import RowShape, plan_step
+from headwise.tasks.translation.losses import plan_step
+from headwise.tasks.translation.objective import RowShape
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device

@@ -1,26 +1,37 @@
 """The recipe of a translator: its data, tokenizers, model, training, decoding and evaluation."""
 
-from typing import ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from headwise.blocks.choices import check_recomputing
 from headwise.data.pairs.choices import DataSettings
-from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.choices import DecodingSettings, check_output_form, default_decoding
 from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
+from headwise.models.parallel.choices import ParallelSettings, output_form
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
+from headwise.models.transformer_settings import TransformerSettings
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import BundleForm
 from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
 from headwise.text.choices import SentencePieceSettings, TextSettings
-from headwise.training.choices import TrainingSettings
+from headwise.training.choices import (
+    CrossEntropyObjective,
+    GlancingObjective,
+    MaskedObjective,
+    TrainingSettings,
+)
 
 METRICS = ("loss", "perplexity", "bleu", "chrf")
 """What a validation measures."""
+
+
+PARALLEL = str(ParallelSettings.model_fields["kind"].default)
 
 
 class EvaluationSettings(Settings):
@@ -33,6 +44,18 @@ class EvaluationSettings(Settings):
     """The text is tokenised already: BLEU counts its tokens as they stand."""
     lowercase: bool = False
     """Ignore upper and lower case."""
+
+
+TranslationObjective = Annotated[
+    CrossEntropyObjective | MaskedObjective | GlancingObjective, Field(discriminator="kind")
+]
+
+
+class TranslationTraining(TrainingSettings):
+    """How a translator learns."""
+
+    objective: TranslationObjective = CrossEntropyObjective()  # type: ignore[assignment]
+    """What it is taught to predict."""
 
 
 class TranslationRecipe(AnyRecipe):
@@ -48,12 +71,29 @@ class TranslationRecipe(AnyRecipe):
     """How text becomes tokens."""
     model: ModelSettings = EncoderDecoderSettings()
     """What is built."""
-    training: TrainingSettings = TrainingSettings()
+    training: TranslationTraining = TranslationTraining()
     """How it learns."""
     evaluation: EvaluationSettings = EvaluationSettings()
     """How it is measured."""
     decoding: DecodingSettings = BeamSettings()
     """How it answers."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_decoding(cls, data: Any) -> Any:
+        """A parallel model cannot be searched token by token: its own decoding is the default."""
+        if not isinstance(data, Mapping):
+            return data
+        model, decoding = data.get("model"), data.get("decoding", {})
+        names_a_kind = not isinstance(decoding, Mapping) or "kind" in decoding
+        if names_a_kind or not isinstance(model, Mapping) or model.get("kind") != PARALLEL:
+            return data
+        try:
+            form = output_form(ParallelSettings.model_validate(model))
+        except ValidationError:
+            return data  # its errors are listed when the field itself is checked
+        kind = getattr(default_decoding(form), "kind", None)
+        return {**data, "decoding": {"kind": kind, **decoding}}
 
     @model_validator(mode="after")
     def _check_sharing(self) -> Self:
@@ -81,7 +121,7 @@ class TranslationRecipe(AnyRecipe):
             self.data.row_tokens,
             rows=("data.row_tokens", "data.row_tokens"),
         )
-        if isinstance(self.model, EncoderDecoderSettings):
+        if isinstance(self.model, TransformerSettings):
             check_buckets(self.model, self.data.row_tokens)
             check_recomputing(self.model.norm, self.training.recompute)
         self.training.keep.check_metric(METRICS)
@@ -98,10 +138,21 @@ class TranslationRecipe(AnyRecipe):
     def _check_kind(self) -> None:
         if isinstance(self.model, RecurrentTranslatorSettings):
             check_word_by_word(self.training)
+        check_output_form(self.decoding, output_form(self.model))
+        objective = self.training.objective
+        if objective.shows_target and not isinstance(self.model, ParallelSettings):
+            raise SettingsError(
+                f"training.objective.kind={objective.kind} shows a part of the target, but "
+                f"model.kind={self.model.kind} predicts each token from the ones before it; set "
+                f"model.kind={PARALLEL}, or training.objective.kind=cross_entropy",
+                f"training.objective.kind={objective.kind} 会给出目标句的一部分，而 "
+                f"model.kind={self.model.kind} 由前面的词元预测下一个；请设 "
+                f"model.kind={PARALLEL}，或 training.objective.kind=cross_entropy",
+            )
 
     @property
     def training_as_run(self) -> TrainingSettings:
         """With what `auto` can only mean for this model."""
-        if isinstance(self.model, EncoderDecoderSettings):
+        if isinstance(self.model, TransformerSettings):
             return self.training
         return train_word_by_word(self.training)

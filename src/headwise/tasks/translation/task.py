@@ -37,7 +37,8 @@ from headwise.tasks.translation.bundle import (
     card_title,
     load_translator_bundle,
 )
-from headwise.tasks.translation.objective import PackedPairs, RowShape, TranslationLoss, plan_step
+from headwise.tasks.translation.losses import loss_of, plan_step
+from headwise.tasks.translation.objective import PackedPairs, RowShape
 from headwise.tasks.translation.preflight import (
     check_decoding,
     check_lengths,
@@ -116,7 +117,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     ) -> Learner:
         assert isinstance(module, TranslationModel)
         training, shape = recipe.training, row_shape(recipe, prepared)
-        loss = TranslationLoss(module, training.objective.label_smoothing)
+        loss = loss_of(recipe, module)
         if share.process == 0:
             warn_of_small_corpus(training, shape, prepared.train)
         evaluate = None
@@ -136,7 +137,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
             pairs = PackedPairs(prepared.train, smaller, training.seed, prepared.fingerprint)
             return first_batch(pairs)
 
-        loss = TranslationLoss(module, training.objective.label_smoothing)
+        loss = loss_of(recipe, module)
         return Trial(loss, shape.rows, batch_of)
 
     def describe_start(

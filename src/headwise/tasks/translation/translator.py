@@ -30,7 +30,7 @@ from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
 from headwise.models.inference import InferenceForm, Precision, choose_form, exchange
 from headwise.models.recurrent.choices import attends
-from headwise.models.steppers import ModelSteppers
+from headwise.models.steppers import offer_of
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
 from headwise.tasks.translation.input_warning import InputCheck, InputWarning
@@ -135,7 +135,7 @@ class Translator:
         self.check_input = InputCheck(
             self.tokenizers, source=self.source_language, target=self.target_language
         )
-        self.steppers = ModelSteppers(self.model)
+        self.offer = offer_of(self.model)
 
     @classmethod
     def load(
@@ -230,7 +230,7 @@ class Translator:
 
     def generator(self, settings: DecodingSettings) -> Generator:
         """How these settings generate with this model."""
-        return make_generator(settings, self.steppers)
+        return make_generator(settings, self.offer)
 
     def within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the model can write."""
