@@ -6,8 +6,6 @@ The Transformer (`kind: encoder_decoder`) and the parallel translator (`kind: pa
 They differ in what their decoder may see, and in how their outputs depend on each other.
 """
 
-from typing import Self
-
 from pydantic import Field, model_validator
 
 from headwise.attention.choices import DEFAULT_ATTENTION, AttentionSettings
@@ -61,7 +59,7 @@ class TransformerSettings(Settings):
     """Add a learned bias to the logits."""
 
     @model_validator(mode="after")
-    def _check_heads(self) -> Self:
+    def _check_heads(self) -> "TransformerSettings":
         for name, stack in (("encoder", self.encoder), ("decoder", self.decoder)):
             check_heads(self.dim, stack.heads, key=f"{name}.heads")
         return self

@@ -23,13 +23,13 @@ from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import NO_WATCHER, Generator, Watcher
-from headwise.decoding.parallel.protocol import Candidates, ParallelModel
+from headwise.decoding.parallel.protocol import PartialTargets, ParallelModel
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
-from headwise.decoding.rules.next_token import forbid_special
+from headwise.decoding.rules.next_token import MINUS_INFINITY, forbid_special
 from headwise.text.tokenizer import EOS, PAD
 
 CERTAIN_END = 20.0
@@ -81,6 +81,8 @@ class OnePass(Generator):
         )
         scores = self.model.predict(memory, candidates)
         forbid_special(scores, settings)
+        if self.model.num_begins is None:
+            scores[..., EOS] = MINUS_INFINITY  # the length says where the sentence ends
         found = read_hypotheses(self.model, candidates, ends, scores, limits=limits)
         for i, hypotheses in zip(filled, found, strict=True):
             results[i] = SearchResult((max(hypotheses, key=lambda one: one.score),))
@@ -118,14 +120,14 @@ class OnePass(Generator):
             yield scores[:, len(target)]
 
 
-def of_lengths(sentence: Tensor, length: Tensor, *, ends_known: bool) -> Candidates:
-    """Candidates of which nothing but the length is known."""
+def of_lengths(sentence: Tensor, length: Tensor, *, ends_known: bool) -> PartialTargets:
+    """PartialTargets of which nothing but the length is known."""
     known = torch.full(
         (len(length), int(length.max())), PAD, dtype=torch.int64, device=length.device
     )
     if ends_known:
         known.scatter_(1, length[:, None] - 1, EOS)
-    return Candidates(sentence, length, known)
+    return PartialTargets(sentence, length, known)
 
 
 def propose_lengths(
@@ -135,7 +137,7 @@ def propose_lengths(
     *,
     count: int,
     shortest: int,
-) -> tuple[Candidates, Float[Tensor, " candidate"]]:
+) -> tuple[PartialTargets, Float[Tensor, " candidate"]]:
     """The most probable lengths of each sentence as candidates, and their log-probabilities.
 
     A model with a fixed number of positions gives one candidate, whose end is not known yet.
@@ -164,7 +166,7 @@ def propose_lengths(
 
 def read_hypotheses(
     model: ParallelModel,
-    candidates: Candidates,
+    candidates: PartialTargets,
     ends: Float[Tensor, " candidate"],
     scores: Float[Tensor, "candidate position vocab"],
     *,
@@ -177,14 +179,14 @@ def read_hypotheses(
 
 def hypotheses_of(
     model: ParallelModel,
-    candidates: Candidates,
+    candidates: PartialTargets,
     ends: Float[Tensor, " candidate"],
     tokens: Sequence[Sequence[int]],
     values: Sequence[Sequence[float]],
     *,
     limits: Sequence[int],
 ) -> list[list[Hypothesis]]:
-    """Candidates whose tokens are chosen, as hypotheses, by sentence."""
+    """PartialTargets whose tokens are chosen, as hypotheses, by sentence."""
     found: list[list[Hypothesis]] = [[] for _ in limits]
     columns = (candidates.sentence.tolist(), candidates.length.tolist(), ends.tolist())
     for row, (sentence, length, end) in enumerate(zip(*columns, strict=True)):

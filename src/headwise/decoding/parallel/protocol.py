@@ -9,7 +9,7 @@ Tested through each search, with a fake model that must spell a word.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -17,7 +17,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Candidates:
+class PartialTargets:
     """Targets whose tokens are looked for, one per row, padded to the longest."""
 
     sentence: Int[Tensor, " candidate"]
@@ -27,12 +27,13 @@ class Candidates:
     known: Int[Tensor, "candidate position"]
     """Its tokens; PAD where the token is not known, and after the end."""
 
-    def choose(self, index: Int[Tensor, " chosen"]) -> "Candidates":
+    def choose(self, index: Int[Tensor, " chosen"]) -> "PartialTargets":
         length = self.length[index]
         longest = int(length.max()) if len(length) else 0
-        return Candidates(self.sentence[index], length, self.known[index, :longest])
+        return PartialTargets(self.sentence[index], length, self.known[index, :longest])
 
 
+@runtime_checkable
 class ParallelModel(Protocol):
     """A model that computes all positions of a target at once."""
 
@@ -54,7 +55,7 @@ class ParallelModel(Protocol):
         ...
 
     def predict(
-        self, memory: Any, candidates: Candidates
+        self, memory: Any, candidates: PartialTargets
     ) -> Float[Tensor, "candidate position vocab"]:
         """Log-probabilities of the tokens of all positions."""
         ...

@@ -9,7 +9,7 @@ Each kind of length names the structures that it can be combined with.
 Gu et al. 2018, *Non-Autoregressive Neural Machine Translation*.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -97,7 +97,7 @@ class ParallelSettings(TransformerSettings):
     """What the decoder reads where the token is not known."""
 
     @model_validator(mode="after")
-    def _check_combination(self) -> Self:
+    def _check_combination(self) -> "ParallelSettings":
         if self.structure.kind not in self.length.structures:
             allowed = self.length.structures
             raise SettingsError(

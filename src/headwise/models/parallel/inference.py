@@ -6,7 +6,7 @@ Tested against: the packed rows of training.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -16,6 +16,7 @@ from headwise.models.parallel.translator import ParallelTranslator
 from headwise.text.tokenizer import EOS, PAD
 
 
+@runtime_checkable
 class CandidateRows(Protocol):
     """Targets whose tokens are looked for, one per row."""
 

@@ -47,6 +47,7 @@ from headwise.tasks.translation.preflight import (
     warn_of_small_corpus,
 )
 from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.translation.training_rows import check_targets, pairs_for, row_shape
 from headwise.tasks.translation.translated_part import FOLDER as TRANSLATIONS
 from headwise.tasks.translation.translated_part import translate_part
 from headwise.tasks.translation.translator import Translator
@@ -81,6 +82,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         )
         watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())
         check_lengths(recipe, prepared)
+        check_targets(recipe, prepared)
         check_decoding(recipe, prepared)
         return prepared
 
@@ -123,8 +125,11 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         evaluate = None
         if prepared.valid is not None:
             translator = partial(_translator, recipe, prepared, module, directory)
-            evaluate = Validation(recipe, loss, prepared.valid, shape, translator)
-        batches = PackedPairs(prepared.train, shape, training.seed, prepared.fingerprint, share)
+            evaluate = Validation(
+                recipe, loss, pairs_for(recipe, prepared.valid), shape, translator
+            )
+        pairs = pairs_for(recipe, prepared.train)
+        batches = PackedPairs(pairs, shape, training.seed, prepared.fingerprint, share)
         return Learner(loss, batches, recipe.training_as_run, evaluate)
 
     def trial(self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module) -> Trial:
@@ -134,8 +139,8 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
 
         def batch_of(rows: int) -> Any:
             smaller = RowShape(rows, shape.source, shape.target)
-            pairs = PackedPairs(prepared.train, smaller, training.seed, prepared.fingerprint)
-            return first_batch(pairs)
+            pairs = pairs_for(recipe, prepared.train)
+            return first_batch(PackedPairs(pairs, smaller, training.seed, prepared.fingerprint))
 
         loss = loss_of(recipe, module)
         return Trial(loss, shape.rows, batch_of)
@@ -210,12 +215,6 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     def summarize(self, directory: Path) -> str:
         data = load_translator_bundle(directory).recipe.data
         return f"{data.source} → {data.target}"
-
-
-def row_shape(recipe: TranslationRecipe, prepared: PreparedData) -> RowShape:
-    """Rows that hold `training.batch_tokens` target tokens, at least one."""
-    rows = max(1, round(recipe.training.batch_tokens / prepared.target_row))
-    return RowShape(rows, prepared.source_row, prepared.target_row)
 
 
 def _translator(
