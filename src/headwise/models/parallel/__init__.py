@@ -1,0 +1,1 @@
+"""Translators that write all tokens at once: their weights."""
