@@ -1,0 +1,1 @@
+"""Losses of translators that write all tokens at once."""
