@@ -1,0 +1,1 @@
+"""Searches over the outputs of translators that write all tokens at once."""
