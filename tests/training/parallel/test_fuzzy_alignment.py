@@ -83,7 +83,7 @@ def test_a_graph_that_writes_the_reference_scores_one() -> None:
     assert found.loss.item() == pytest.approx(-1)
     assert found.expected_length.item() == pytest.approx(3)
     shorter = fuzzy_alignment(
-        torch.nn.functional.pad(emissions, (0, 1), value=-9.0),
+        torch.nn.functional.pad(emissions, (0, 1), value=-torch.inf),
         links,
         torch.tensor([[5, 6, 5, 7]]),
         torch.tensor([4]),
