@@ -118,3 +118,16 @@ def test_arrivals_are_a_distribution_at_every_cut(generator: torch.Generator) ->
     assert found[:, 0].tolist() == [1, 1]
     torch.testing.assert_close(found[[0, 1], counts - 1], torch.ones(2).double())
     assert found[1, 7:].tolist() == [0] * 4
+
+
+def test_half_precision_around_it_changes_nothing(generator: torch.Generator) -> None:
+    counts = torch.tensor([13, 11]), torch.tensor([5, 4])
+    links = random_graph(generator, counts[0].tolist()).float().requires_grad_()
+    emissions = torch.randn(2, 13, 5, generator=generator).log_softmax(-1)
+    labels = torch.randint(0, 3, (2, 5), generator=generator)
+    expected = fuzzy_alignment(emissions, links, labels, *counts).loss
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = fuzzy_alignment(emissions, links, labels, *counts).loss
+    assert torch.equal(found, expected)
+    gradients = [torch.autograd.grad(loss.sum(), links)[0] for loss in (found, expected)]
+    assert torch.equal(*gradients)

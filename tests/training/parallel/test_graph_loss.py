@@ -202,3 +202,17 @@ def test_possible_cells_by_enumeration() -> None:
             for label, vertex in enumerate(walk):
                 expected[label, pair, vertex] = True
     assert torch.equal(found, expected)
+
+
+def test_half_precision_around_it_changes_nothing(generator: torch.Generator) -> None:
+    counts = torch.tensor([13, 11]), torch.tensor([5, 4])
+    links = random_graph(generator, counts[0].tolist()).float().requires_grad_()
+    emissions = random_emissions(generator, 2, 13, 5).float().requires_grad_()
+    expected = graph_loss(emissions, links, *counts)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = graph_loss(emissions, links, *counts)
+    assert torch.equal(found, expected)
+    for one, other in zip(
+        gradients(found, emissions, links), gradients(expected, emissions, links), strict=True
+    ):
+        assert torch.equal(one, other)

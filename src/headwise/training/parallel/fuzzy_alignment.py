@@ -47,13 +47,14 @@ def fuzzy_alignment(
 ) -> FuzzyAlignment:
     """`emissions` and `links` as for `graph_loss`; `labels` are the tokens of the reference, whose
     log-probabilities at each vertex the emissions are."""
-    passed = links.to(torch.promote_types(links.dtype, torch.float32)).exp()
-    arrival = arrivals(passed, vertex_count)
-    expected_length = arrival.sum(-1)
-    total = arrival
-    for _ in range(order - 1):
-        total = (total[:, None] @ passed)[:, 0]
-    matched = _expected_counts(emissions, passed, arrival, label_count, order=order)
+    with torch.autocast(links.device.type, enabled=False):  # sums of many small probabilities
+        passed = links.to(torch.promote_types(links.dtype, torch.float32)).exp()
+        arrival = arrivals(passed, vertex_count)
+        expected_length = arrival.sum(-1)
+        total = arrival
+        for _ in range(order - 1):
+            total = (total[:, None] @ passed)[:, 0]
+        matched = _expected_counts(emissions, passed, arrival, label_count, order=order)
     in_reference = _reference_counts(labels, label_count, order=order)
     hits = torch.minimum(matched, in_reference.to(matched)).sum(-1)
     counted = (label_count >= order) & (vertex_count >= order)
