@@ -3,7 +3,9 @@
     decoding: {kind: greedy}
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
-    decoding: {kind: one_pass, lengths: 5}                         parallel models
+    decoding: {kind: one_pass, lengths: 5}                         all parallel models
+    decoding: {kind: ctc_beam, size: 5}                            models with CTC
+    decoding: {kind: lookahead}                                    graphs; joint_viterbi, graph_beam
 
 A new kind is one file with its settings and its `Generator`, one name in the union and one case in
 the match. The settings declare what the model must give (`output_forms`), and what else may be
@@ -20,6 +22,13 @@ from pydantic import Field
 
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
+from headwise.decoding.parallel.ctc_search import CtcBeamSettings, CtcSearch
+from headwise.decoding.parallel.graph_search import (
+    GraphBeamSettings,
+    GraphSearch,
+    JointViterbiSettings,
+    LookaheadSettings,
+)
 from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
@@ -41,7 +50,14 @@ __all__ = [
 ]
 
 DecodingSettings = Annotated[
-    GreedySettings | BeamSettings | SamplingSettings | OnePassSettings,
+    GreedySettings
+    | BeamSettings
+    | SamplingSettings
+    | OnePassSettings
+    | CtcBeamSettings
+    | LookaheadSettings
+    | JointViterbiSettings
+    | GraphBeamSettings,
     Field(discriminator="kind"),
 ]
 
@@ -49,6 +65,8 @@ DecodingSettings = Annotated[
 OUTPUT_FORMS = {
     "steps": ("one token after the other", "逐个词元"),
     "positions": ("the tokens of all positions at once", "所有位置的词元"),
+    "alignment": ("tokens and blanks at all positions at once", "所有位置的词元与空白"),
+    "graph": ("a graph of vertices", "由顶点组成的图"),
 }
 """What models give, in words."""
 
@@ -62,7 +80,7 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
 
 def default_decoding(output_form: str) -> GenerationSettings:
     """How a model generates if its recipe does not say."""
-    return OnePassSettings() if output_form == "positions" else BeamSettings()
+    return BeamSettings() if output_form == "steps" else OnePassSettings()
 
 
 def check_output_form(settings: GenerationSettings, output_form: str) -> None:
@@ -91,6 +109,12 @@ def make_generator(settings: GenerationSettings, model: Any) -> Generator:
     match settings:
         case GreedySettings() | BeamSettings() | SamplingSettings():
             return StepperSearch(model)
+        case OnePassSettings() | CtcBeamSettings() if model.output_form == "alignment":
+            return CtcSearch(model)
+        case (
+            OnePassSettings() | LookaheadSettings() | JointViterbiSettings() | GraphBeamSettings()
+        ) if model.output_form == "graph":
+            return GraphSearch(model)
         case OnePassSettings():
             return OnePass(model)
         case _:

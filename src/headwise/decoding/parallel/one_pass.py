@@ -23,7 +23,7 @@ from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import NO_WATCHER, Generator, Watcher
-from headwise.decoding.parallel.protocol import PartialTargets, ParallelModel
+from headwise.decoding.parallel.protocol import ParallelModel, PartialTargets
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
@@ -39,7 +39,7 @@ CERTAIN_END = 20.0
 class OnePassSettings(GenerationSettings):
     """All positions at once, by a model that does not write from left to right."""
 
-    output_forms: ClassVar[tuple[str, ...]] = ("positions",)
+    output_forms: ClassVar[tuple[str, ...]] = ("positions", "alignment", "graph")
     summary: ClassVar[str] = "All tokens at once, by a parallel model."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "lengths": RequestOption(5, low=1, high=16, description="lengths that are tried")

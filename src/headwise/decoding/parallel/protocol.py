@@ -59,3 +59,39 @@ class ParallelModel(Protocol):
     ) -> Float[Tensor, "candidate position vocab"]:
         """Log-probabilities of the tokens of all positions."""
         ...
+
+
+@runtime_checkable
+class AlignedModel(Protocol):
+    """A model with as many positions as follow from the source, each with a token or a blank."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def read_sources(self, sources: Sequence[Sequence[int]]) -> Any: ...
+
+    def predict_upsampled(
+        self, memory: Any
+    ) -> tuple[Float[Tensor, "sentence position vocab"], Int[Tensor, " sentence"]]:
+        """Log-probabilities of tokens and the blank (PAD), and the number of positions."""
+        ...
+
+
+@runtime_checkable
+class GraphModel(Protocol):
+    """A model whose positions are the vertices of a graph."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def read_sources(self, sources: Sequence[Sequence[int]]) -> Any: ...
+
+    def predict_graph(
+        self, memory: Any
+    ) -> tuple[
+        Float[Tensor, "sentence vertex vocab"],
+        Float[Tensor, "sentence vertex successor"],
+        Int[Tensor, " sentence"],
+    ]:
+        """Log-probabilities of tokens and links, and the number of vertices."""
+        ...

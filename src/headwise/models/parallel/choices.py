@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from headwise.attention.shapes import check_heads
 from headwise.errors import SettingsError
 from headwise.models.transformer_settings import TransformerSettings
 from headwise.settings import Settings
@@ -55,16 +56,58 @@ class ManyBeginLength(LengthKind):
     """Positions of every target, at least the longest target with its end."""
 
 
-LengthSettings = Annotated[ClassifierLength | ManyBeginLength, Field(discriminator="kind")]
+class UpsampledLength(LengthKind):
+    """The decoder has `factor` positions for each source token; the structure decides which of
+    them write a token."""
+
+    structures: ClassVar[tuple[str, ...]] = ("ctc", "graph")
+    kind: Literal["upsampled"] = "upsampled"
+    factor: int = Field(default=2, ge=1, le=32)
+    """Positions for each source token, the end of the sentence included; 2 or 3 suit CTC, 4 to 8 a
+    graph."""
 
 
-class IndependentStructure(Settings):
+LengthSettings = Annotated[
+    ClassifierLength | ManyBeginLength | UpsampledLength, Field(discriminator="kind")
+]
+
+
+class StructureKind(Settings):
+    """What all structures have in common."""
+
+    output_form: ClassVar[str] = "positions"
+    """What a model with it gives to a search (decoding/choices.py)."""
+    kind: str
+
+
+class IndependentStructure(StructureKind):
     """Given the source, the token of a position does not depend on the other tokens."""
 
     kind: Literal["independent"] = "independent"
 
 
-StructureSettings = IndependentStructure
+class CtcStructure(StructureKind):
+    """Each position writes a token or a blank; equal neighbours are one token (connectionist
+    temporal classification, Graves et al. 2006). A sentence is the sum over its alignments.
+    """
+
+    output_form: ClassVar[str] = "alignment"
+    kind: Literal["ctc"] = "ctc"
+
+
+class GraphStructure(StructureKind):
+    """Positions are the vertices of a directed acyclic graph with learned links; a sentence is the
+    sum over the paths that write it (DA-Transformer, Huang et al. 2022)."""
+
+    output_form: ClassVar[str] = "graph"
+    kind: Literal["graph"] = "graph"
+    link_heads: int = Field(default=4, ge=1, le=256)
+    """Heads of the attention that scores links; must divide dim."""
+
+
+StructureSettings = Annotated[
+    IndependentStructure | CtcStructure | GraphStructure, Field(discriminator="kind")
+]
 
 
 class MaskInput(Settings):
@@ -107,6 +150,8 @@ class ParallelSettings(TransformerSettings):
                 f"length.kind={self.length.kind} 不能与 structure.kind={self.structure.kind} "
                 f"同用；请将 structure.kind 设为 {' 或 '.join(allowed)}",
             )
+        if isinstance(self.structure, GraphStructure):
+            check_heads(self.dim, self.structure.link_heads, key="structure.link_heads")
         if isinstance(self.input, CopyInput) and self.embedding.tied != "all":
             raise SettingsError(
                 "input.kind=copy lets the decoder read source tokens, which needs one embedding "
@@ -119,7 +164,7 @@ class ParallelSettings(TransformerSettings):
 
 def output_form(model: Any) -> str:
     """What a model of these settings gives to a search."""
-    return "positions" if is_parallel(model) else "steps"
+    return model.structure.output_form if isinstance(model, ParallelSettings) else "steps"
 
 
 def is_parallel(model: Any) -> bool:

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from headwise.models.parallel.segment_spans import upsample
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.text.tokenizer import EOS, PAD
 
@@ -40,15 +41,16 @@ class SourceMemory:
 class ParallelInference:
     """A trained model in evaluation mode."""
 
-    output_form = "positions"
-    """What it gives to a search (decoding/choices.py)."""
-
     def __init__(self, model: ParallelTranslator) -> None:
         self.model = model.eval()
 
     @property
     def device(self) -> torch.device:
         return self.model.output.weight.device
+
+    @property
+    def output_form(self) -> str:
+        return self.model.output_form
 
     @property
     def num_begins(self) -> int | None:
@@ -79,6 +81,46 @@ class ParallelInference:
         self, memory: SourceMemory, candidates: CandidateRows
     ) -> Float[Tensor, "candidate position vocab"]:
         return self.model.logits(self.hidden(memory, candidates)).float().log_softmax(-1)
+
+    @torch.no_grad()
+    def predict_upsampled(
+        self, memory: SourceMemory
+    ) -> tuple[Float[Tensor, "sentence position vocab"], Int[Tensor, " sentence"]]:
+        """Log-probabilities at the positions that follow from the source, and their number."""
+        hidden, count = self.upsampled_hidden(memory)
+        return self.model.logits(hidden).float().log_softmax(-1), count
+
+    @torch.no_grad()
+    def predict_graph(
+        self, memory: SourceMemory
+    ) -> tuple[
+        Float[Tensor, "sentence vertex vocab"],
+        Float[Tensor, "sentence vertex successor"],
+        Int[Tensor, " sentence"],
+    ]:
+        """Log-probabilities of tokens and of links, and the number of vertices."""
+        assert self.model.links is not None
+        hidden, count = self.upsampled_hidden(memory)
+        scores = self.model.logits(hidden).float().log_softmax(-1)
+        return scores, self.model.links(hidden, count), count
+
+    def upsampled_hidden(
+        self, memory: SourceMemory
+    ) -> tuple[Float[Tensor, "sentence position dim"], Int[Tensor, " sentence"]]:
+        """States of a decoder whose positions follow from the source."""
+        assert self.model.factor is not None
+        position = torch.arange(memory.tokens.shape[1], device=self.device)
+        segment, position = upsample(
+            memory.segment, position.expand_as(memory.tokens), factor=self.model.factor
+        )
+        spans = {
+            "source_segment": memory.segment,
+            "target_segment": segment,
+            "target_position": position,
+        }
+        known = torch.full_like(segment, PAD)
+        tokens = self.model.read_target(known, memory.tokens, **spans)
+        return self.model.decode(tokens, memory.hidden, **spans), (segment > 0).sum(1)
 
     def hidden(
         self, memory: SourceMemory, candidates: CandidateRows

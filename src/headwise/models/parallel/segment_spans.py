@@ -57,3 +57,12 @@ def copied_index(
     offset = (2 * target_position * (num_source - 1).clamp(min=0) + gaps) // (2 * gaps)
     index = segment_starts(target_segment, source_segment) + offset
     return torch.where(target_segment > 0, index, 0).clamp(max=source_segment.shape[1] - 1)
+
+
+def upsample(
+    segment: Int[Tensor, "row source"], position: Int[Tensor, "row source"], *, factor: int
+) -> tuple[Int[Tensor, "row target"], Int[Tensor, "row target"]]:
+    """Segments and positions of rows that have `factor` positions for each source token."""
+    offset = torch.arange(factor, device=position.device)
+    positions = position[..., None] * factor + offset
+    return segment.repeat_interleave(factor, dim=1), positions.flatten(1)

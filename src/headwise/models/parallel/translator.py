@@ -28,7 +28,8 @@ from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.parallel.length_classifier import LengthClassifier
-from headwise.models.parallel.segment_spans import copied_index
+from headwise.models.parallel.links import Links
+from headwise.models.parallel.segment_spans import copied_index, upsample
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 
@@ -58,6 +59,12 @@ class ParallelParts:
     """Whether the decoder reads a source token where the token of the target is not known."""
     num_begins: int | None
     """Positions of a decoder that reads `<s>` at all of them, or None."""
+    factor: int | None = None
+    """Positions of the decoder for each source token, or None."""
+    links: Links | None = None
+    """Scores the links between vertices, if the positions form a graph."""
+    output_form: str = "positions"
+    """What the model gives to a search (decoding/choices.py)."""
 
 
 class ParallelTranslator(EncoderDecoder):
@@ -87,6 +94,9 @@ class ParallelTranslator(EncoderDecoder):
         self.length = parallel.length
         self.copies_source = parallel.copies_source
         self.num_begins = parallel.num_begins
+        self.factor = parallel.factor
+        self.links = parallel.links
+        self.output_form = parallel.output_form
         self.training_step = TrainingStep()
 
     @property
@@ -118,8 +128,13 @@ class ParallelTranslator(EncoderDecoder):
             for tokens in (source, target_input)
         )
         source_segment, target_segment = torch.ones_like(source), torch.ones_like(target_input)
+        if self.factor is not None:
+            target_segment, target_position = upsample(
+                source_segment, source_position, factor=self.factor
+            )
+            target_input = torch.full_like(target_segment, PAD)
         known = torch.full_like(target_input, PAD)
-        if self.num_begins is None:
+        if self.num_begins is None and self.factor is None:
             known[:, -1] = EOS
         tokens = self.read_target(
             known,

@@ -12,6 +12,7 @@ from headwise.models.choices import build_model
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.translation_model import TranslationModel
 from headwise.tasks.planned_step import PlannedStep, Vocabularies
+from headwise.tasks.translation.alignment_loss import AlignmentLoss
 from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.parallel_loss import ParallelLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
@@ -22,6 +23,8 @@ def loss_of(
     recipe: TranslationRecipe, module: TranslationModel, chunk_size: int | None = None
 ) -> Trainable:
     """The model with its objective; `chunk_size` tokens have their logits made at a time."""
+    if isinstance(module, ParallelTranslator) and module.factor is not None:
+        return AlignmentLoss(module, recipe, chunk_size)
     if isinstance(module, ParallelTranslator):
         return ParallelLoss(module, recipe, chunk_size)
     return TranslationLoss(module, recipe.training.objective.label_smoothing, chunk_size)

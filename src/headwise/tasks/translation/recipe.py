@@ -139,16 +139,7 @@ class TranslationRecipe(AnyRecipe):
         if isinstance(self.model, RecurrentTranslatorSettings):
             check_word_by_word(self.training)
         check_output_form(self.decoding, output_form(self.model))
-        objective = self.training.objective
-        if objective.shows_target and not isinstance(self.model, ParallelSettings):
-            raise SettingsError(
-                f"training.objective.kind={objective.kind} shows a part of the target, but "
-                f"model.kind={self.model.kind} predicts each token from the ones before it; set "
-                f"model.kind={PARALLEL}, or training.objective.kind=cross_entropy",
-                f"training.objective.kind={objective.kind} 会给出目标句的一部分，而 "
-                f"model.kind={self.model.kind} 由前面的词元预测下一个；请设 "
-                f"model.kind={PARALLEL}，或 training.objective.kind=cross_entropy",
-            )
+        check_objective(self.training.objective, self.model)
 
     @property
     def training_as_run(self) -> TrainingSettings:
@@ -156,3 +147,37 @@ class TranslationRecipe(AnyRecipe):
         if isinstance(self.model, TransformerSettings):
             return self.training
         return train_word_by_word(self.training)
+
+
+def check_objective(objective: TranslationObjective, model: ModelSettings) -> None:
+    """Refuse an objective that the model cannot learn from."""
+    if objective.shows_target and not isinstance(model, ParallelSettings):
+        raise SettingsError(
+            f"training.objective.kind={objective.kind} shows a part of the target, but "
+            f"model.kind={model.kind} predicts each token from the ones before it; set "
+            f"model.kind={PARALLEL}, or training.objective.kind=cross_entropy",
+            f"training.objective.kind={objective.kind} 会给出目标句的一部分，而 "
+            f"model.kind={model.kind} 由前面的词元预测下一个；请设 "
+            f"model.kind={PARALLEL}，或 training.objective.kind=cross_entropy",
+        )
+    if not isinstance(model, ParallelSettings) or output_form(model) == "positions":
+        return
+    structure = model.structure.kind
+    if isinstance(objective, MaskedObjective):
+        raise SettingsError(
+            "training.objective.kind=masked hides tokens at known positions, but with "
+            f"model.structure.kind={structure} the position of a token is not known; use "
+            "training.objective.kind=glancing or cross_entropy",
+            "training.objective.kind=masked 遮住位置已知的词元，而 "
+            f"model.structure.kind={structure} 时词元的位置未知；请用 "
+            "training.objective.kind=glancing 或 cross_entropy",
+        )
+    if objective.label_smoothing:
+        raise SettingsError(
+            f"training.objective.label_smoothing={objective.label_smoothing:g} spreads the "
+            f"probability of one position, but model.structure.kind={structure} sums over all "
+            "positions that may write a token; set training.objective.label_smoothing=0",
+            f"training.objective.label_smoothing={objective.label_smoothing:g} 平滑单个位置的概率，"
+            f"而 model.structure.kind={structure} 对所有可能写出该词元的位置求和；请设 "
+            "training.objective.label_smoothing=0",
+        )
