@@ -46,6 +46,7 @@ __all__ = [
     "decode",
     "default_decoding",
     "decoding_kinds",
+    "kinds_with_several_results",
     "make_generator",
 ]
 
@@ -100,6 +101,16 @@ def check_output_form(settings: GenerationSettings, output_form: str) -> None:
         f"给出了 decoding.kind={kind}，但该模型给出的是{zh}；请用 decoding.kind="
         f"{' 或 '.join(fitting)}",
     )
+
+
+def kinds_with_several_results(settings: GenerationSettings) -> list[str]:
+    """The kinds that find several results for a sentence, for models that these settings suit."""
+    return [
+        str(kind.model_fields["kind"].default)
+        for kind in decoding_kinds()
+        if set(kind.output_forms) & set(settings.output_forms)
+        and kind().with_num_results(2, may_widen=True) is not None
+    ]
 
 
 def make_generator(settings: GenerationSettings, model: Any) -> Generator:

@@ -280,6 +280,12 @@ class Translator:
             is_whole=found.finished,
         )
 
+    def decoder_pieces(self, target: Sequence[int]) -> tuple[str, ...]:
+        """What stands at the positions of the decoder: the tokens before those that are written, or
+        in a decoder that computes all positions at once, these tokens themselves."""
+        pieces = self.tokenizers.target.pieces(target)
+        return ("<s>", *pieces) if getattr(self.model, "is_causal", True) else (*pieces, "</s>")
+
     @torch.inference_mode()
     def trace(self, source: Sequence[int], target: Sequence[int]) -> AttentionTrace:
         """Every attention map of one sentence pair, in one pass over the finished target."""
@@ -298,7 +304,7 @@ class Translator:
             )
         return AttentionTrace(
             source_pieces=(*self.tokenizers.source.pieces(source), "</s>"),
-            target_input_pieces=("<s>", *self.tokenizers.target.pieces(target)),
+            target_input_pieces=self.decoder_pieces(target),
             target_pieces=(*self.tokenizers.target.pieces(target), "</s>"),
             maps={name: weights[0].float().cpu().numpy() for name, weights in maps.items()},
         )
