@@ -30,14 +30,44 @@ def dictionary(num_pairs: int, *, senses: int, name: str) -> list[WordPair]:
 
 def test_a_dictionary_leaves_nothing_open() -> None:
     found = measure_ambiguity(dictionary(300, senses=1, name="dictionary"))
-    assert found == Ambiguity(0.0, 1.0, 300)
+    assert found == Ambiguity(0.0, found.order, 1.0, 300)
 
 
 def test_two_equally_likely_translations_are_one_bit() -> None:
     found = measure_ambiguity(dictionary(3000, senses=2, name="coins"))
     # Of 10,000 words the entropy of a fair coin is below 1 by about (senses - 1) words / 2 N ln 2.
-    assert found.entropy == pytest.approx(1.0, abs=0.01)
+    assert found.words == pytest.approx(1.0, abs=0.01)
     assert found.translations == pytest.approx(2.0, abs=0.01)
+
+
+def test_two_equally_likely_orders_are_one_bit_of_order() -> None:
+    chance = numpy_generator("orders")
+    fixed: list[WordPair] = []
+    turned: list[WordPair] = []
+    for _ in range(997):
+        words = chance.choice(WORDS, size=4, replace=False)
+        left, right = [f"s{word}" for word in words], [f"t{word}" for word in words]
+        fixed.append((left, right))
+        # Each word stands at its own place or at the mirrored one.
+        turned.append((left, right[::-1] if chance.integers(2) else right))
+    assert measure_ambiguity(fixed) == Ambiguity(0.0, 0.0, 1.0, 997)
+    found = measure_ambiguity(turned)
+    assert (found.words, found.translations) == (0.0, 1.0)
+    assert found.order == pytest.approx(1.0, abs=0.02)
+
+
+def test_the_second_wording_of_the_pocket_corpus_is_an_ambiguity_of_order() -> None:
+    one, two = (
+        measure_ambiguity(
+            [
+                (find_words(left), find_words(right))
+                for left, right in texts("train", 997, ("en", "de"), second_wording=share)
+            ]
+        )
+        for share in (0.0, 0.5)
+    )
+    assert two.order > one.order + 0.05
+    assert two.words == pytest.approx(one.words, abs=0.02)
 
 
 def plainly(pairs: list[WordPair]) -> tuple[float, float]:
@@ -77,12 +107,12 @@ def test_it_is_the_estimate_written_with_dictionaries(source: str, target: str) 
     ]
     found = measure_ambiguity(pairs)
     # Ties are broken by the order of words, which differs; they are few.
-    assert (found.entropy, found.translations) == pytest.approx(plainly(pairs), rel=0.02)
+    assert (found.words, found.translations) == pytest.approx(plainly(pairs), rel=0.02)
 
 
 def test_pairs_with_an_empty_side_are_ignored() -> None:
-    assert measure_ambiguity([]) == Ambiguity(0.0, 0.0, 0)
-    assert measure_ambiguity([([], ["x"]), (["a"], [])]) == Ambiguity(0.0, 0.0, 0)
+    assert measure_ambiguity([]) == Ambiguity(0.0, 0.0, 0.0, 0)
+    assert measure_ambiguity([([], ["x"]), (["a"], [])]) == Ambiguity(0.0, 0.0, 0.0, 0)
     pairs = dictionary(53, senses=2, name="few")
     assert measure_ambiguity([*pairs, ([], ["x"])]) == measure_ambiguity(pairs)
 
@@ -90,5 +120,5 @@ def test_pairs_with_an_empty_side_are_ignored() -> None:
 def test_the_order_of_pairs_does_not_matter() -> None:
     pairs = dictionary(199, senses=3, name="order")
     found, turned = measure_ambiguity(pairs), measure_ambiguity(pairs[::-1])
-    assert np.isclose(found.entropy, turned.entropy, rtol=1e-9)
+    assert np.isclose(found.words, turned.words, rtol=1e-9)
     assert found.translations == turned.translations

@@ -25,8 +25,8 @@ def test_the_first_wording_is_that_of_the_default_corpus(language: str) -> None:
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_sources_stay_and_each_wording_takes_half(source: str, target: str) -> None:
     usual = list(texts("train", COUNT, (source, target)))
-    drawn = list(texts("train", COUNT, (source, target), wordings=2))
-    assert drawn == list(texts("train", COUNT, (source, target), wordings=2))
+    drawn = list(texts("train", COUNT, (source, target), second_wording=0.5))
+    assert drawn == list(texts("train", COUNT, (source, target), second_wording=0.5))
     assert [left for left, _ in drawn] == [left for left, _ in usual]
     seconds = 0
     with_two = 0
@@ -40,8 +40,23 @@ def test_sources_stay_and_each_wording_takes_half(source: str, target: str) -> N
     assert abs(seconds - with_two / 2) < 4 * (with_two / 4) ** 0.5
 
 
+def test_the_chance_is_that_of_the_setting() -> None:
+    shares = {}
+    for chance in (0.0, 0.2, 1.0):
+        drawn = texts("train", COUNT, ("en", "de"), second_wording=chance)
+        found = [
+            right == both[1]
+            for index, (_, right) in enumerate(drawn)
+            if len(both := right_texts("train", index, "de")) == 2
+        ]
+        shares[chance] = sum(found) / len(found)
+    assert shares[0.0] == 0
+    assert shares[1.0] == 1
+    assert abs(shares[0.2] - 0.2) < 4 * (0.2 * 0.8 / (COUNT / 4)) ** 0.5
+
+
 def test_another_seed_draws_other_wordings() -> None:
-    kept = [list(texts("train", 53, ("en", "de"), seed=7, wordings=2)) for _ in range(2)]
+    kept = [list(texts("train", 53, ("en", "de"), seed=7, second_wording=0.5)) for _ in range(2)]
     assert kept[0] == kept[1] != list(texts("train", 53, ("en", "de"), seed=7))
 
 

@@ -187,7 +187,12 @@ def _request(arguments: argparse.Namespace) -> "DistillationRequest":
 
 
 def check(arguments: argparse.Namespace) -> None:
+    from headwise.data.pairs.sealed_corpus import DESCRIPTION
+
     _request(arguments).check()
+    if (Path(arguments.output) / DESCRIPTION).is_file():
+        # It has a manifest of its own; the command says whether it is the corpus asked for.
+        arguments.output = str(arguments.output)
 
 
 def run(arguments: argparse.Namespace) -> int:

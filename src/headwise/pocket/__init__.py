@@ -22,7 +22,7 @@ because all three languages are generated from one meaning. What the grammar con
   in five has one.
 
 The same meaning always has the same wording, so that translation is a function in all six
-directions; `texts(…, wordings=2)` gives part of the sentences a second right translation
+directions; `texts(…, second_wording=0.5)` gives part of the sentences a second right translation
 (second_wording.py). Conventions make that natural: *the* is 那 with a measure word for things
 (那本书) and a bare noun for people by their role and for places (老师, 公园); *this* is 这; the
 German past is the Präteritum in statements and the Perfekt in questions and with *schon* and *noch

@@ -15,7 +15,7 @@ from zlib import crc32
 from headwise.pocket.lexicon import adjectives, nouns, verb
 from headwise.pocket.pattern import Pattern, Slots, Wording
 from headwise.pocket.random_draw import Draw
-from headwise.pocket.second_wording import put_time_first
+from headwise.pocket.second_wording import draws_second, put_time_first
 from headwise.pocket.sentence import (
     LANGUAGES,
     LanguageError,
@@ -136,22 +136,23 @@ def sentence(split: str, index: int, *, seed: int = 0) -> Sentence:
 
 
 def texts(
-    split: str, count: int, languages: Sequence[str], *, seed: int = 0, wordings: int = 1
+    split: str, count: int, languages: Sequence[str], *, seed: int = 0, second_wording: float = 0.0
 ) -> Iterator[tuple[str, ...]]:
     """Sentences 0, 1, … as text in these languages only.
 
-    With two `wordings` the last language, the target, has one of its right wordings at random.
+    `second_wording` is the chance that the last language, the target, has its second right wording,
+    where there is one.
     """
     for index in range(count):
         found = _draw_until(split, index, seed)
         said = [found.text(one) for one in languages]
-        if wordings > 1 and Draw(f"{seed}/{split}/{index}/wording").below(2):
+        if second_wording and draws_second(f"{seed}/{split}/{index}", second_wording):
             said[-1] = found.second_text(languages[-1]) or said[-1]
         yield tuple(said)
 
 
 def right_texts(split: str, index: int, language: str, *, seed: int = 0) -> tuple[str, ...]:
-    """Every right wording of a sentence with two wordings: one or two, the usual one first."""
+    """Every right wording of a sentence: one or two, the usual one first."""
     found = _draw_until(split, index, seed)
     second = found.second_text(language)
     return (found.text(language),) if second is None else (found.text(language), second)

@@ -170,7 +170,8 @@ def test_other_work_is_not_continued(tiny_run, tmp_path, files, monkeypatch) -> 
     request = request_of(tiny_run, tmp_path / "out", files)
     interrupt(request, monkeypatch, 2)
     for changes, told in (
-        ({"keep": 2}, r"keep: 1 → 2, another search"),
+        ({"keep": 2}, r"keep: 1 → 2, decoding.num_best: 1 → 2"),
+        ({"overrides": ()}, r"filter.max_ratio: None → 4.0"),
         ({"shard": 5}, r"shard: 7 → 5"),
         ({"references": ()}, r"other sentences"),
     ):

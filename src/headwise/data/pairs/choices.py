@@ -92,8 +92,8 @@ class PocketCorpus(_Corpus):
     count: int | None = pydantic.Field(default=None, ge=1, le=10_000_000)
     """Number of sentences; null: 100,000 of train, 1,000 of the other splits."""
     seed: int = 0
-    wordings: Literal[1, 2] = 1
-    """Right translations of a sentence: 2 gives many sentences one of two wordings at random."""
+    second_wording: float = pydantic.Field(default=0.0, ge=0.0, le=1.0)
+    """Chance of the second right translation, which every third sentence has."""
 
 
 def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
@@ -248,7 +248,11 @@ def _speak_pocket(corpus: PocketCorpus, count: int, source: str, target: str) ->
     from headwise.pocket import texts  # imported here, because few runs need the grammar
 
     spoken = texts(
-        corpus.split, count, (source, target), seed=corpus.seed, wordings=corpus.wordings
+        corpus.split,
+        count,
+        (source, target),
+        seed=corpus.seed,
+        second_wording=corpus.second_wording,
     )
     for number, (left, right) in enumerate(spoken, start=1):
         yield Pair(left, right, f"pocket:{corpus.split}", number)

@@ -38,6 +38,7 @@ from headwise.tasks.translation.distillation_rounds import Rounds
 from headwise.tasks.translation.distillation_search import Distiller, choose_search
 from headwise.tasks.translation.distillation_shards import (
     WorkDirectory,
+    check_output,
     describe_json,
     find_finished,
 )
@@ -60,6 +61,7 @@ def distil(request: DistillationRequest, *, events: Events | None = None) -> Dis
     request.check()
     watcher = events or Silence()
     with join_processes() as processes, contextlib.ExitStack() as stack:
+        check_output(request.output)
         check_devices(choose_device(request.device))
         bundle = load_translator_bundle(request.teacher)
         corpora = _find_corpora(request, bundle.recipe)

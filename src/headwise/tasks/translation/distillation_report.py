@@ -60,7 +60,8 @@ def ambiguity_rows(description: Mapping[str, Any]) -> list[tuple[str, str, str]]
     """Both measures, of the raw and of the distilled corpus."""
     found = description["ambiguity"]
     names = {
-        "entropy": say("bits left open for a target word", "目标词的条件熵（比特）"),
+        "words": say("bits left open: which target word", "未定的比特：用哪个目标词"),
+        "order": say("bits left open: where it stands", "未定的比特：它在句中何处"),
         "translations": say("different target words for a source word", "每个源词的不同译词数"),
     }
     return [

@@ -79,15 +79,20 @@ class Rounds:
                     f"继续：{self.total:,} 个分片中已译 {done:,} 个",
                 )
             )
-        else:
-            self.watcher.note(
-                say(
-                    f"{sentences:,} sentences in {self.total:,} shards"
-                    f" ({self.sources.unusable:,} lines cannot be translated)",
-                    f"{sentences:,} 句，分为 {self.total:,} 个分片"
-                    f"（另有 {self.sources.unusable:,} 行无法翻译）",
-                )
+            return
+        unusable = self.sources.unusable
+        left_out = ("", "")
+        if unusable:
+            left_out = (
+                f"; {unusable:,} lines cannot be translated",
+                f"；另有 {unusable:,} 行无法翻译",
             )
+        self.watcher.note(
+            say(
+                f"{sentences:,} sentences in {self.total:,} shards{left_out[0]}",
+                f"{sentences:,} 句，分为 {self.total:,} 个分片{left_out[1]}",
+            )
+        )
 
     def _stopped(self, number: int, saved: int) -> TrainingStopped:
         name = name_signal(number)

@@ -64,19 +64,24 @@ def part_of_output(output: Path) -> Path:
     return output.with_name(output.name + PART)
 
 
+def check_output(output: Path) -> None:
+    """Refuse an output that holds something other than a distilled corpus."""
+    refuse_sealed(output.absolute().parent)
+    if _is_free(output) or (output / DESCRIPTION).is_file():
+        return
+    raise UsageError(
+        f"{output} exists already and is not a distilled corpus; choose another --output or "
+        "remove it",
+        f"{output} 已存在，且不是蒸馏语料；请换一个 --output 或先删除",
+    )
+
+
 def find_finished(output: Path, job: Job) -> dict[str, Any] | None:
-    """The description of the output if the same work has been finished there; an error if
-    something else is there, None if nothing is.
+    """The description of the output if the same work has been finished there; an error if it is
+    another corpus, None if there is none.
     """
-    refuse_sealed(output.parent)
-    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+    if _is_free(output):
         return None
-    if not (output / DESCRIPTION).is_file():
-        raise UsageError(
-            f"{output} exists already and is not a distilled corpus; choose another --output or "
-            "remove it",
-            f"{output} 已存在，且不是蒸馏语料；请换一个 --output 或先删除",
-        )
     check_sealed_corpus(output / PREFIX)
     description = read_description(output)
     if other := _differences(description, job):
@@ -88,23 +93,35 @@ def find_finished(output: Path, job: Job) -> dict[str, Any] | None:
     return description
 
 
+def _is_free(output: Path) -> bool:
+    return not output.exists() or (output.is_dir() and not any(output.iterdir()))
+
+
 ENTRIES = {
     "teacher": ("another teacher", "教师模型不同"),
     "source": ("other sentences", "句子不同"),
     "corpora": ("other corpora", "语料不同"),
-    "decoding": ("another search", "搜索不同"),
-    "filter": ("other filters", "过滤不同"),
-    "languages": ("other languages", "语言不同"),
 }
 
 
 def _differences(found: Job, wanted: Job) -> str:
-    """What differs between two jobs: numbers and words with both values, all else by name."""
-    return ", ".join(
-        say(*ENTRIES[name]) if name in ENTRIES else f"{name}: {found.get(name)} → {wanted[name]}"
-        for name in wanted
-        if found.get(name) != wanted[name]
-    )
+    """What differs between two jobs; single values with both of them."""
+    told = []
+    for name in wanted:
+        before, now = found.get(name), wanted[name]
+        if before == now:
+            continue
+        if name in ENTRIES:
+            told.append(say(*ENTRIES[name]))
+        elif isinstance(before, Mapping) and isinstance(now, Mapping):
+            told += [
+                f"{name}.{key}: {before.get(key)} → {now.get(key)}"
+                for key in {**before, **now}
+                if before.get(key) != now.get(key)
+            ]
+        else:
+            told.append(f"{name}: {before} → {now}")
+    return ", ".join(told)
 
 
 class WorkDirectory:
