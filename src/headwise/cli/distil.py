@@ -84,6 +84,11 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
             "蒸馏语料的目录；配方中写 data.train=DIR/train",
         ),
     )
+    _add_data(parser)
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    """Options for the sentences that are translated."""
     parser.add_argument(
         "--data",
         dest="recipe",
