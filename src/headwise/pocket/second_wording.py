@@ -11,8 +11,8 @@ begins with the time in the target language in half of the cases:
 
 Both orders are right, but they fill most positions differently: every choice depends on all others.
 The sources are those of the default corpus. With 0.5 no teacher can prefer one of the two for a
-good reason; with 0.4 the usual wording is the more probable one of every sentence, so that a
-distilled corpus has it alone. The second German wording may be the only one of
+good reason; with 0.4 the usual wording is the more probable one of every sentence, so that beam
+search writes it more often than it was seen. The second German wording may be the only one of
 another English sentence (*Yesterday the teacher …*), also of one in another split.
 
 Tested against: both wordings are right, and every mixture of the two, position by position, is
