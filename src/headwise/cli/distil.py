@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headwise.cli.launcher import is_first_process
 from headwise.cli.options.parser import add_computing, override, positive
-from headwise.cli.options.paths import InputFile, ModelPath, OutputDirectory, RecipeName
+from headwise.cli.options.paths import ModelPath, OutputDirectory, RecipeName, TextFilePath
 from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 
@@ -103,7 +103,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         "--source",
         nargs="+",
         default=[],
-        type=InputFile,
+        type=TextFilePath,
         metavar="FILE",
         help=say(
             "translate these files instead: one sentence a line, no translation needed",
@@ -114,7 +114,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         "--reference",
         nargs="+",
         default=[],
-        type=InputFile,
+        type=TextFilePath,
         metavar="FILE",
         help=say(
             "human translations of these files, line by line: for --mode closest and for the "
