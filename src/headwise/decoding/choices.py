@@ -1,6 +1,7 @@
-"""The kinds of search a recipe may name under `decoding: {kind: …}`: greedy, beam, sampling.
+"""The kinds of search that a recipe may name under `decoding: {kind: …}`.
 
     decoding: {kind: greedy}
+    decoding: {kind: drafted, drafter: {kind: jacobi}, block: 4}
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
 
@@ -18,6 +19,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
+from headwise.decoding.drafting.generator import DraftedSearch, DraftedSettings
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
 from headwise.decoding.search.beam import BeamSettings
@@ -29,6 +31,7 @@ from headwise.errors import UsageError
 __all__ = [
     "BeamSettings",
     "DecodingSettings",
+    "DraftedSettings",
     "GreedySettings",
     "SamplingSettings",
     "decode",
@@ -37,7 +40,7 @@ __all__ = [
 ]
 
 DecodingSettings = Annotated[
-    GreedySettings | BeamSettings | SamplingSettings, Field(discriminator="kind")
+    GreedySettings | BeamSettings | SamplingSettings | DraftedSettings, Field(discriminator="kind")
 ]
 
 
@@ -53,6 +56,8 @@ def make_generator(settings: GenerationSettings, model: Any) -> Generator:
     match settings:
         case GreedySettings() | BeamSettings() | SamplingSettings():
             return StepperSearch(model)
+        case DraftedSettings():
+            return DraftedSearch(model)
         case _:
             raise UsageError(
                 f"the decoding given is a {type(settings).__name__}; make one with "

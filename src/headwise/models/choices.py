@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, overload
 
 import torch
@@ -34,6 +35,7 @@ from headwise.blocks.residual import Residual
 from headwise.errors import UsageError
 from headwise.initialization import Unfilled, initialize
 from headwise.models.decoder_only import DecoderOnly
+from headwise.models.draft_heads import DraftHeads, DraftHeadSettings
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
@@ -85,6 +87,9 @@ class EncoderDecoderSettings(Settings):
     dropout: DropoutSettings = DropoutSettings()
     output_bias: bool = False
     """Add a learned bias to the logits."""
+    draft_heads: DraftHeadSettings = DraftHeadSettings()
+    start_from: Path | None = None
+    """A translator (its bundle or run) whose tokenizers and weights the training begins with."""
 
     @model_validator(mode="after")
     def _check_heads(self) -> "EncoderDecoderSettings":
@@ -256,6 +261,7 @@ def _assemble(
     decoder = [_decoder_block(settings, relation) for relation in _relations(settings, "decoder")]
     share_between_layers([block.self_attention for block in encoder])
     share_between_layers([block.cross_attention for block in decoder])
+    heads = settings.draft_heads
     return EncoderDecoder(
         source_embedding=_embedding(settings, source_table, scaled=settings.embedding.scaled),
         target_embedding=_embedding(settings, target_table, scaled=settings.embedding.scaled),
@@ -264,6 +270,7 @@ def _assemble(
         encoder_norm=_final_norm(settings),
         decoder_norm=_final_norm(settings),
         output=output,
+        draft_heads=DraftHeads(heads, dim=settings.dim) if heads.count else None,
     )
 
 
