@@ -16,7 +16,6 @@ Tested against: the same tokens fed one by one (tests/models/test_verifying_deco
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -35,11 +34,6 @@ class BlockPlace:
     """Columns that are read: those of the longest row, its block included."""
     mask: Mask
     """Key ≤ position, prepared for the kernel of the layers."""
-
-    @staticmethod
-    def columns(lengths: Int[Tensor, " row"], num_steps: int) -> Int[Tensor, "row step"]:
-        """The columns behind what each row has kept."""
-        return lengths[:, None] + torch.arange(num_steps, device=lengths.device)
 
 
 class RaggedCache:

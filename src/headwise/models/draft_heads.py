@@ -52,9 +52,17 @@ class DraftHeads(nn.Module):
         yield self.narrowing, zeros
 
     def forward(
-        self, state: Float[Tensor, "token dim"], written: Float[Tensor, "token dim"]
+        self,
+        state: Float[Tensor, "token dim"],
+        written: Float[Tensor, "token dim"],
+        *,
+        count: int | None = None,
     ) -> Float[Tensor, "head token dim"]:
-        """States that predict the tokens after the one just written; `written` is its embedding."""
+        """States that predict the tokens after the one just written; `written` is its embedding.
+
+        `count`: of so many heads, the first ones; None: of all.
+        """
         hidden = torch.relu(self.widen(torch.cat([state, written], dim=-1)))
-        by_head = hidden.unflatten(-1, (self.count, -1)).transpose(0, 1)
-        return torch.baddbmm(state.expand(self.count, -1, -1), by_head, self.narrowing)
+        by_head = hidden.unflatten(-1, (self.count, -1)).transpose(0, 1)[:count]
+        narrowing = self.narrowing[:count]
+        return torch.baddbmm(state.expand(len(narrowing), -1, -1), by_head, narrowing)

@@ -70,6 +70,8 @@ class VerifyingDecoder:
             )
             for layer in model.decoder
         ]
+        self._columns = torch.arange(max_length + block, device=memory.device)
+        self._first_index = self._index_rows(len(memory))
         self._cross_mask = _cross_mask(real)
         self._hidden = memory.new_zeros((len(memory), 1, memory.shape[-1]))
         self._state = self._hidden[:, 0]
@@ -77,6 +79,11 @@ class VerifyingDecoder:
     @property
     def device(self) -> torch.device:
         return self._lengths.device
+
+    def _index_rows(self, num_rows: int) -> Int[Tensor, "row 1"]:
+        """Where each row begins in a cache whose rows and columns are joined to one axis."""
+        rows = torch.arange(num_rows, device=self.device)[:, None]
+        return rows * len(self._columns)
 
     @torch.no_grad()
     def score(self, tokens: Int[Tensor, "row step"]) -> Float[Tensor, "row step vocab"]:
@@ -95,13 +102,12 @@ class VerifyingDecoder:
         return self.model.logits(self._hidden).float().log_softmax(-1)
 
     def _place(self, num_steps: int) -> BlockPlace:
-        position = BlockPlace.columns(self._lengths, num_steps)
+        position = self._lengths[:, None] + self._columns[:num_steps]
         num_keys = self._longest + num_steps
-        rows = torch.arange(len(position), device=self.device)[:, None]
-        index = (rows * self._caches[0].keys.shape[1] + position).flatten()
+        index = (self._first_index + position).flatten()
         mask = Mask()
         if num_steps > 1 or len(position) > 1:
-            seen = torch.arange(num_keys, device=self.device) <= position[:, :, None]
+            seen = self._columns[:num_keys] <= position[:, :, None]
             kernel = self.model.decoder[0].self_attention.kernel
             mask = kernel.prepare(
                 explicit(seen[:, None]).ignoring_blind(), num_steps, num_keys, self.device
@@ -124,6 +130,7 @@ class VerifyingDecoder:
         self._sources = [(k[index], v[index]) for k, v in self._sources]
         self._real = None if self._real is None else self._real[index]
         self._cross_mask = _cross_mask(self._real)
+        self._first_index = self._index_rows(len(rows))
         for cache in self._caches:
             cache.keep(index)
 
@@ -137,7 +144,7 @@ class VerifyingDecoder:
         """What the first `count` heads expect after these tokens, the last ones of each row."""
         heads, embedding = self.model.draft_heads, self.model.target_embedding
         assert heads is not None, "num_heads"
-        ahead = heads(self._state, embedding.table(tokens) * embedding.scale)[:count]
+        ahead = heads(self._state, embedding.table(tokens) * embedding.scale, count=count)
         return self.model.logits(ahead).argmax(-1).t()
 
 

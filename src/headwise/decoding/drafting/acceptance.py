@@ -27,10 +27,13 @@ class ExactAcceptance(Settings):
     kind: Literal["exact"] = "exact"
 
     def allows(
-        self, scores: Float[Tensor, "row draft vocab"], drafts: Int[Tensor, "row draft"]
+        self,
+        scores: Float[Tensor, "row draft vocab"],
+        best: Int[Tensor, "row draft"],
+        drafts: Int[Tensor, "row draft"],
     ) -> Bool[Tensor, "row draft"]:
-        """Whether each draft is good enough after the tokens before it."""
-        return scores.argmax(-1) == drafts
+        """Whether each draft is good enough; `best` holds the verifier's choices."""
+        return best == drafts
 
 
 class RelaxedAcceptance(Settings):
@@ -43,13 +46,15 @@ class RelaxedAcceptance(Settings):
     """Its log-probability may be this much below the best one's."""
 
     def allows(
-        self, scores: Float[Tensor, "row draft vocab"], drafts: Int[Tensor, "row draft"]
+        self,
+        scores: Float[Tensor, "row draft vocab"],
+        best: Int[Tensor, "row draft"],
+        drafts: Int[Tensor, "row draft"],
     ) -> Bool[Tensor, "row draft"]:
-        """Whether each draft is good enough after the tokens before it."""
-        value = scores.gather(-1, drafts[:, :, None])
+        """Whether each draft is good enough; `best` holds the verifier's choices."""
+        value, highest = (scores.gather(-1, one[:, :, None]) for one in (drafts, best))
         better = (scores > value).sum(-1)
-        is_near = scores.amax(-1) - value[:, :, 0] <= self.gap
-        return (better < self.top) & is_near
+        return (better < self.top) & (highest - value <= self.gap)[:, :, 0]
 
 
 AcceptanceSettings = Annotated[ExactAcceptance | RelaxedAcceptance, Field(discriminator="kind")]

@@ -41,7 +41,7 @@ class NgramDrafter:
     def _look_up(self, row: DraftedRow, count: int) -> Sequence[int]:
         for size in range(min(self.longest, len(row.tokens)), 0, -1):
             context = row.tokens[-size:]
-            for text in (row.tokens[:-1], row.source):
+            for text in (row.tokens, row.source):
                 found = _after(context, text, count)
                 if found:
                     return found

@@ -106,7 +106,7 @@ def _take(
     """Every row writes its accepted drafts and one token of the verifier; how many, by row."""
     best_values, best = scores.max(-1)
     drafted = fed[:, 1:]
-    allowed = accept.allows(scores[:, :-1], drafted).tolist()
+    allowed = accept.allows(scores[:, :-1], best[:, :-1], drafted).tolist()
     values = scores[:, :-1].gather(-1, drafted[:, :, None])[:, :, 0].tolist()
     own, own_values = best.tolist(), best_values.tolist()
     counts = []
