@@ -28,7 +28,6 @@ KNOWN = {
 SETTINGS_ONLY = {"search.beam", "search.greedy", "search.sampling"}
 
 NAMED_KINDS = {
-    ("cli/translate.py", "greedy"),  # --n-best and --require use a beam instead, and say so
     ("serving/api/text_trace.py", "beam"),  # a field of the body
     ("serving/schemas/trace.py", "beam"),  # that field in an example
     ("serving/schemas/translation.py", "beam"),  # an example

@@ -1,6 +1,7 @@
 """The kinds of generation a recipe may name under `decoding: {kind: …}`.
 
     decoding: {kind: greedy}
+    decoding: {kind: drafted, drafter: {kind: jacobi}, block: 4}
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
     decoding: {kind: one_pass, lengths: 5}                         all parallel models
@@ -20,6 +21,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
+from headwise.decoding.drafting.generator import DraftedSearch, DraftedSettings
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
 from headwise.decoding.parallel.ctc_search import CtcBeamSettings, CtcSearch
@@ -39,6 +41,7 @@ from headwise.errors import SettingsError, UsageError
 __all__ = [
     "BeamSettings",
     "DecodingSettings",
+    "DraftedSettings",
     "GreedySettings",
     "OnePassSettings",
     "SamplingSettings",
@@ -54,6 +57,7 @@ DecodingSettings = Annotated[
     GreedySettings
     | BeamSettings
     | SamplingSettings
+    | DraftedSettings
     | OnePassSettings
     | CtcBeamSettings
     | LookaheadSettings
@@ -120,6 +124,8 @@ def make_generator(settings: GenerationSettings, model: Any) -> Generator:
     match settings:
         case GreedySettings() | BeamSettings() | SamplingSettings():
             return StepperSearch(model)
+        case DraftedSettings():
+            return DraftedSearch(model)
         case OnePassSettings() | CtcBeamSettings() if model.output_form == "alignment":
             return CtcSearch(model)
         case (
