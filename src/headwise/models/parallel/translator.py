@@ -71,6 +71,10 @@ class ParallelParts:
 class ParallelTranslator(EncoderDecoder):
     """Parts are handed in by `build_model` (models/choices.py)."""
 
+    assumes_full_rows = False
+    """For plans: take rows without padding and sentences of one length instead of reading them from
+    the batch."""
+
     def __init__(
         self,
         *,

@@ -30,6 +30,7 @@ from headwise.data.packing import PackedBatch
 from headwise.models.parallel.segment_spans import upsample
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.unpacking import UnpackedSentences, unpack_sentences
+from headwise.tasks.shape_only_modules import SENTENCE, cut_rows
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.tokenizer import BOS, EOS, PAD
 from headwise.training.choices import GlancingObjective
@@ -84,9 +85,12 @@ class AlignmentLoss:
             *upsample(batch.source_segment, batch.source_position, factor=self.module.factor)
         )
         known = torch.full_like(rows.segment, PAD)
-        if self.module.training and isinstance(self.recipe.training.objective, GlancingObjective):
+        is_real = self.module.training and not self.module.assumes_full_rows
+        if is_real and isinstance(self.recipe.training.objective, GlancingObjective):
             known = self.glance(batch, rows, memory.detach())
         hidden = self.decode(batch, rows, memory, known)
+        if self.module.assumes_full_rows:
+            return self.sum_assumed(hidden)
         return self.sum_alignments(batch, rows, hidden, known)
 
     def decode(
@@ -133,6 +137,18 @@ class AlignmentLoss:
             fitting = ctc.fits(pairs.labels, **counts)
         total = losses.sum()
         num_tokens = torch.where(fitting, pairs.num_tokens, 0).sum()
+        return LossSums(total, total.detach(), num_tokens)
+
+    def sum_assumed(self, hidden: Float[Tensor, "row position dim"]) -> LossSums:
+        """For plans, where batches have no content: the tables of sentences of one length, without
+        the recursion over them, which is small beside the tables."""
+        states = cut_rows(hidden)
+        labels = torch.ones(len(states), SENTENCE, dtype=torch.int64, device=hidden.device)
+        total = self.score(states, labels).sum()
+        if self.module.links is not None:
+            count = labels[:, 0] * states.shape[1]
+            total = total + self.module.links(states, count).exp().sum()
+        num_tokens = hidden.new_ones((), dtype=torch.int64)
         return LossSums(total, total.detach(), num_tokens)
 
     def unpack(self, batch: PackedBatch, rows: Rows) -> PairsOfBatch:

@@ -23,7 +23,12 @@ from headwise.models.transformer_settings import TransformerSettings
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import BundleForm
-from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
+from headwise.tasks.recurrent_training import (
+    check_not_recorded,
+    check_word_by_word,
+    record_nothing,
+    train_word_by_word,
+)
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import (
     CrossEntropyObjective,
@@ -144,6 +149,8 @@ class TranslationRecipe(AnyRecipe):
     def _check_kind(self) -> None:
         if isinstance(self.model, RecurrentTranslatorSettings):
             check_word_by_word(self.training)
+        if isinstance(self.model, ParallelSettings) and output_form(self.model) != "positions":
+            check_not_recorded(self.training, self.model.structure.kind)
         check_output_form(self.decoding, output_form(self.model))
         check_objective(self.training.objective, self.model)
 
@@ -171,6 +178,8 @@ class TranslationRecipe(AnyRecipe):
     @property
     def training_as_run(self) -> TrainingSettings:
         """With what `auto` can only mean for this model."""
+        if isinstance(self.model, ParallelSettings) and output_form(self.model) != "positions":
+            return record_nothing(self.training)
         if isinstance(self.model, TransformerSettings):
             return self.training
         return train_word_by_word(self.training)
