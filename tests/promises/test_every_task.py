@@ -8,6 +8,7 @@ The task `regression` of another package (examples/plugin) is asked the same.
 import hashlib
 import json
 import logging
+import re
 import shutil
 from collections import namedtuple
 from pathlib import Path
@@ -19,13 +20,16 @@ from headwise.comparing.recipes import summarize
 from headwise.comparing.run_processes import Outcome, finished_results
 from headwise.comparing.variants import Run
 from headwise.errors import DataError, SettingsError, TrainingStopped, UsageError
+from headwise.explorer.data.run_logs import declared_tasks, list_runs
 from headwise.inspecting.bundle_summary import summarize_bundle
 from headwise.inspecting.description import describe_model
+from headwise.language import use_language
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.planner import plan_recipe
 from headwise.tasks.recipe import load_recipe, recipe_from, write_recipe
+from headwise.tasks.result_rows import EVERY_RUN, result_rows
 from headwise.tasks.run import check_run, train
-from headwise.tasks.table import find_task, task_words
+from headwise.tasks.table import find_entry, find_task, task_words
 from headwise.tasks.task import CountedTask
 from headwise.training.checkpoints import DiskFullError
 from tests.plugins.regression import WORD as ADDED
@@ -107,6 +111,33 @@ def test_a_run_leaves_log_recipe_bundle_and_card(name: str, tmp_path: Path) -> N
     assert summary.results["training_seconds"] >= 0
     assert summarize_bundle(run / "model")
     assert main(["doctor", str(run)]) == 0
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_whatever_a_run_reports_has_a_name_in_both_languages(name: str, tmp_path: Path) -> None:
+    """In `results.json` and in the log: by the task's own declaration, in no list elsewhere."""
+    recipe = make_recipe(name, tmp_path)
+    results = train(recipe, run=tmp_path / "run").results
+    declared = {**EVERY_RUN, **recipe.results}
+    declared |= {f"valid_{key}": metric for key, metric in recipe.metrics.items()}
+    plain = {key for key, value in results.items() if not isinstance(value, dict)}
+    assert plain <= declared.keys()
+    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    validations = [line for line in lines if line["kind"] == "valid"]
+    measured = {key for line in validations for key in line} - {"kind", "step", "epoch", "seconds"}
+    assert measured <= recipe.metrics.keys()
+    if measured:
+        assert measured <= recipe.validated_metrics.keys()
+        assert all(recipe.metrics[key].better for key in measured)
+    entry = find_entry(recipe.task)
+    assert entry is not None
+    texts = [entry.name, *(one.title for one in (*recipe.metrics.values(), *declared.values()))]
+    assert all(en and zh for en, zh in texts)
+    (shown,) = list_runs(tmp_path / "run")
+    assert declared_tasks([shown])[recipe.task]["title"]["zh"] == entry.name[1]
+    use_language("zh")
+    for row in result_rows(results, type(recipe)):
+        assert not re.search("[a-z]{4}", row[0]), "in Chinese"
 
 
 @pytest.mark.parametrize("name", EVERY)

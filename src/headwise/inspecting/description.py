@@ -25,7 +25,7 @@ from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.result_rows import result_rows
-from headwise.tasks.table import find_entry, find_task
+from headwise.tasks.table import find_entry, find_task, name_task
 from headwise.tasks.task import CountedPart, CountedTask
 from headwise.tasks.translation.bundle import load_translator_bundle
 
@@ -59,7 +59,10 @@ class Description:
         return self.body.parameters
 
     def tables(self) -> list[Table]:
-        model: list[tuple[str, ...]] = [(say("task", "任务"), self.task), *_data_rows(self.data)]
+        model: list[tuple[str, ...]] = [
+            (say("task", "任务"), name_task(self.task)),
+            *_data_rows(self.data),
+        ]
         if self.vocabulary is not None:
             name = say("assumed vocabulary (text.size)", "假定的词表大小（text.size）")
             most = say("at most; less text gives fewer", "为上限，文本较少时更小")
@@ -70,8 +73,14 @@ class Description:
         ]
         if self.results:
             headings = (say("result", "结果"), say("value", "值"), say("details", "说明"))
-            tables.append((say("Results", "结果"), headings, list(result_rows(self.results))))
+            tables.append((say("Results", "结果"), headings, self._result_rows()))
         return tables
+
+    def _result_rows(self) -> list[tuple[str, ...]]:
+        entry = find_entry(self.task)
+        assert self.results is not None
+        assert entry is not None, "the model of an unknown task is refused"
+        return list(result_rows(self.results, entry.recipe_type))
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""

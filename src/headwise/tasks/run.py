@@ -21,7 +21,7 @@ Tested by `tests/promises` over the table of tasks, and by `tests/survival`.
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -31,7 +31,7 @@ from headwise.planning.peak_memory import MemoryMeter
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import write_bundle
-from headwise.tasks.events import Events, Silence
+from headwise.tasks.events import Events, MetricsWatcher, Silence
 from headwise.tasks.memory_check import check_counting_memory, explaining_memory
 from headwise.tasks.model_card import model_card
 from headwise.tasks.named_files import check_named_files
@@ -124,6 +124,8 @@ def _train(
         share = Share(processes.number, processes.count, training.accumulation)
         learner = task.learner(recipe, prepared, module, share=share, directory=directory)
         watcher.note(task.describe_start(recipe, prepared, module))
+        if isinstance(watcher, MetricsWatcher):
+            watcher.learn_metrics(recipe.metrics)
         meter.start_running()
         outcome = run_training(
             learner.trainable,
@@ -133,6 +135,7 @@ def _train(
             evaluate=learner.evaluate,
             progress=watcher.training,
             processes=processes,
+            better=_direction_of_best(recipe),
         )
         results = {
             **task.sizes(recipe, prepared),
@@ -312,6 +315,7 @@ def _saver(
             results=results,
             data=recipe.model_dump(mode="json").get("data") or {},
             notes=notes,
+            recipe_type=type(recipe),
         )
         write_bundle(
             opened.model,
@@ -324,6 +328,12 @@ def _saver(
         )
 
     return save
+
+
+def _direction_of_best(recipe: AnyRecipe) -> Literal["higher", "lower"] | None:
+    """Which way the metric that chooses the best weights is better, as the task declares it."""
+    metric = recipe.metrics.get(training_of(recipe).keep.best)
+    return None if metric is None else metric.better
 
 
 def _training_results(

@@ -23,8 +23,7 @@ from headwise.tasks.item_scores import item_file, read_item_scores, save_item_sc
 from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.tasks.yardstick import ON_VALIDATION, Yardstick
-from headwise.tasks.yardstick import mean_loss as metric_of_loss
+from headwise.tasks.yardstick import ON_VALIDATION, Yardstick, declared_metric
 from headwise.training.losses import LossSums
 from headwise_regression.network import Network, build_network
 from headwise_regression.points import PointBatch, PointBatches, Points, read_points
@@ -152,7 +151,7 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
 
         is_scored = recipe.data.valid is not None
         return Yardstick(
-            metrics=(metric_of_loss((" of a point", "（每点）")),),
+            metrics=(declared_metric(recipe, "loss"),),
             question={"data.valid": recipe.data.valid},
             read=read,
             is_scored=is_scored,

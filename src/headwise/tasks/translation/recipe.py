@@ -16,11 +16,9 @@ from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import BundleForm
 from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
+from headwise.tasks.translation.declared_results import METRICS, RESULTS
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import TrainingSettings
-
-METRICS = ("loss", "perplexity", "bleu", "chrf")
-"""What a validation measures."""
 
 
 class EvaluationSettings(Settings):
@@ -39,6 +37,8 @@ class TranslationRecipe(AnyRecipe):
     """A translator, from its text to its answers."""
 
     bundle_form: ClassVar = BundleForm(("a translator", "翻译模型"), "pocket", is_demo=True)
+    metrics: ClassVar = METRICS
+    results: ClassVar = RESULTS
 
     task: Literal["translation"] = "translation"
     """What the model is for."""
@@ -84,7 +84,6 @@ class TranslationRecipe(AnyRecipe):
         if isinstance(self.model, EncoderDecoderSettings):
             check_buckets(self.model, self.data.row_tokens)
             check_recomputing(self.model.norm, self.training.recompute)
-        self.training.keep.check_metric(METRICS)
         best = self.training.keep.best
         if best in ("bleu", "chrf") and self.evaluation.validation_sentences == 0:
             raise SettingsError(

@@ -28,6 +28,7 @@ from headwise.randomness import torch_generator
 from headwise.tasks.bundle import save_tokenizers
 from headwise.tasks.events import Events
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
+from headwise.tasks.result_rows import part_name
 from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
 from headwise.tasks.translation.bundle import (
@@ -174,7 +175,9 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         parts: tuple[Part, ...] = ("valid", "test")
         for part in parts:
             if recipe.data.corpora(part):
-                watcher.note(say(f"translating the {part} set …", f"正在翻译 {part} 集……"))
+                watcher.note(
+                    say(f"translating the {part_name(part)} …", f"正在翻译{part_name(part)}……")
+                )
                 translated = translate_part(translator, recipe, part)
                 translated.save(directory / TRANSLATIONS, part)
                 results[part] = translated.as_dict()
