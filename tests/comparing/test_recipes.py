@@ -231,7 +231,7 @@ def test_only_a_significant_difference_is_called_one() -> None:
         found = Estimate(value, value - 1, value + 1, p_value)
         return VariantResult(
             "x", (1,), {"bleu": found}, {}, {"bleu": found}, None, None, None, None, None
-        ).verdict(declared_metric(load_recipe("pocket"), "bleu"))
+        ).verdict(declared_metric(tiny_recipe(), "bleu"))
 
     assert verdict(0.4, 0.2) == "no significant difference (p = 0.20)"
     assert verdict(0.9, 0.03) == "better (p = 0.030)"

@@ -290,8 +290,7 @@ def test_patience_stops_and_the_best_weights_are_kept(name: str, tmp_path: Path)
 def test_memory_that_cannot_suffice_is_refused_before_training(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for module in ("memory_check", "translation.preflight"):
-        monkeypatch.setattr(f"headwise.tasks.{module}.available_memory", lambda device: 100)
+    monkeypatch.setattr("headwise.tasks.memory_check.available_memory", lambda device: 100)
     recipe = make_recipe(name, tmp_path)
     with pytest.raises(UsageError, match="or start it nevertheless with --anyway"):
         train(recipe, run=tmp_path / "run")

@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from headwise.blocks.dropout import drop
+from headwise.blocks.dropout import DropRate, drop
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width, xavier
 from headwise.settings import Settings
 from headwise.text.tokenizer import BOS
@@ -40,7 +40,7 @@ class NeuralNgramSettings(Settings):
     """Width of the tanh layer."""
     direct: bool = False
     """Direct connections from the vectors to the output."""
-    dropout: float = Field(default=0.0, ge=0, lt=1)
+    dropout: DropRate = 0.0
     """Dropout before the output layer."""
 
 

@@ -18,6 +18,7 @@ from headwise.data.batching import ALL_ROWS, Share
 from headwise.evaluation.item_means import MeanStatistics
 from headwise.language import say
 from headwise.randomness import torch_generator
+from headwise.storage import read_json
 from headwise.tasks.events import Events
 from headwise.tasks.item_scores import item_file, read_item_scores, save_item_scores
 from headwise.tasks.planned_step import PlannedStep
@@ -74,7 +75,7 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
 
     def planned_step(self, recipe: RegressionRecipe, bundle: Path | None = None) -> PlannedStep:
         """Points as rows of one token; without a bundle one input is assumed."""
-        num_inputs = 1 if bundle is None else Regressor.load(bundle).num_inputs
+        num_inputs = 1 if bundle is None else read_json(bundle / COLUMNS)
 
         def make_loss(module: nn.Module, chunk_size: int) -> SquaredError:
             assert isinstance(module, Network)
@@ -107,6 +108,10 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
             return {"loss": mean_loss(module, prepared.valid)}
 
         return Learner(loss, batches, training, None if prepared.valid is None else evaluate)
+
+    def count_tokens(self, recipe: RegressionRecipe, prepared: RegressionData) -> int:
+        """A point counts as a token."""
+        return len(prepared.train)
 
     def trial(self, recipe: RegressionRecipe, prepared: RegressionData, module: nn.Module) -> Trial:
         assert isinstance(module, Network)

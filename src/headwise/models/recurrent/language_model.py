@@ -26,27 +26,25 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from headwise.blocks.dropout import drop
+from headwise.blocks.dropout import DropRate, drop
 from headwise.blocks.recurrent_cells import CellKind, RecurrentStack, State
 from headwise.errors import SettingsError
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.settings import Settings
 
-Rate = Field(default=0.0, ge=0, lt=1)
-
 
 class RecurrentDropout(Settings):
     """Dropout rates."""
 
-    word: float = Rate
+    word: DropRate = 0.0
     """Of whole words of the vocabulary, drawn anew for each batch."""
-    embedding: float = Rate
+    embedding: DropRate = 0.0
     """Of word vectors."""
-    layer: float = Rate
+    layer: DropRate = 0.0
     """Between layers."""
-    output: float = Rate
+    output: DropRate = 0.0
     """Of what the output layer reads."""
-    recurrent: float = Rate
+    recurrent: DropRate = 0.0
     """Of the weights from state to state."""
     locked: bool = False
     """Use one mask for all words of a row instead of a new one for each."""

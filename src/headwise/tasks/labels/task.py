@@ -106,6 +106,9 @@ class LabelTask(TrainedTask[LabelRecipe, LabelData]):
         evaluate = validation(loss, prepared.examples)
         return Learner(loss, batches, recipe.training_as_run, evaluate)
 
+    def count_tokens(self, recipe: LabelRecipe, prepared: LabelData) -> int:
+        return len(prepared.examples.train.tokens)
+
     def trial(self, recipe: LabelRecipe, prepared: LabelData, module: nn.Module) -> Trial:
         assert isinstance(module, LabelModel)
         return Trial(

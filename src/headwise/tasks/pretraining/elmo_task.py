@@ -111,6 +111,9 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
             validation(recipe, prepared, module),
         )
 
+    def count_tokens(self, recipe: ElmoRecipe, prepared: ElmoData) -> int:
+        return len(prepared.train.tokens) + len(prepared.train.lengths)
+
     def trial(self, recipe: ElmoRecipe, prepared: ElmoData, module: nn.Module) -> Trial:
         """Sentences have no fixed length: a whole batch is taken."""
         assert isinstance(module, BidirectionalLanguageModel)

@@ -106,6 +106,9 @@ class MaskedTask(PretrainingTask[MaskedRecipe, MaskedData]):
         batches = make_batches(recipe, prepared, rows, share)
         return Learner(loss, batches, recipe.training, validation(recipe, prepared, loss))
 
+    def count_tokens(self, recipe: MaskedRecipe, prepared: MaskedData) -> int:
+        return len(prepared.train.tokens)
+
     def trial(self, recipe: MaskedRecipe, prepared: MaskedData, module: nn.Module) -> Trial:
         assert isinstance(module, MaskedLanguageModel)
         return Trial(

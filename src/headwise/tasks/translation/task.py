@@ -42,9 +42,8 @@ from headwise.tasks.translation.objective import PackedPairs, RowShape, Translat
 from headwise.tasks.translation.preflight import (
     check_decoding,
     check_lengths,
-    check_start,
+    check_share,
     check_test,
-    warn_of_small_corpus,
 )
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translated_part import FOLDER as TRANSLATIONS
@@ -61,7 +60,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     """Learn to translate from pairs of sentences."""
 
     def check(self, recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
-        check_start(recipe, num_processes=num_processes, anyway=anyway)
+        check_share(recipe, num_processes=num_processes)
 
     def prepare(self, recipe: TranslationRecipe, directory: Path, watcher: Events) -> PreparedData:
         watcher.note(say("preparing the data …", "正在准备数据……"))
@@ -101,10 +100,9 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     def planned_step(self, recipe: TranslationRecipe, bundle: Path | None = None) -> PlannedStep:
         return plan_step(recipe, find_vocabularies(recipe.text.size, bundle))
 
-    def check_memory(
-        self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module, *, anyway: bool
-    ) -> None:
-        """`check` has asked already, before the data was read."""
+    def count_tokens(self, recipe: TranslationRecipe, prepared: PreparedData) -> int:
+        """Of the target, with the end of each sentence."""
+        return prepared.train.total_tokens["target"] + len(prepared.train)
 
     def learner(
         self,
@@ -118,8 +116,6 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         assert isinstance(module, TranslationModel)
         training, shape = recipe.training, row_shape(recipe, prepared)
         loss = TranslationLoss(module, training.objective.label_smoothing)
-        if share.process == 0:
-            warn_of_small_corpus(training, shape, prepared.train)
         evaluate = None
         if prepared.valid is not None:
             translator = partial(_translator, recipe, prepared, module, directory)
@@ -130,7 +126,6 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     def trial(self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module) -> Trial:
         assert isinstance(module, TranslationModel)
         training, shape = recipe.training, row_shape(recipe, prepared)
-        warn_of_small_corpus(training, shape, prepared.train)
 
         def batch_of(rows: int) -> Any:
             smaller = RowShape(rows, shape.source, shape.target)
