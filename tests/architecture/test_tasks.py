@@ -32,7 +32,6 @@ NAMED = {
     "serving/work/loaded_models.py": "the models for which the server has routes",
     "settings/reading.py": "translation: what a recipe without `task:` is for",
     "tasks/bundle.py": "word_vectors: vectors that were imported have no recipe",
-    "tasks/bundle_directory.py": "translation: the commands that can use a checkpoint",
 }
 OTHER_NUMBERS = {
     # Numbers of a task that are also called as something that every run has, and what that is.

@@ -19,18 +19,19 @@ from headwise.cli.main import main
 from headwise.comparing.recipes import summarize
 from headwise.comparing.run_processes import Outcome, finished_results
 from headwise.comparing.variants import Run
-from headwise.errors import DataError, SettingsError, TrainingStopped, UsageError
+from headwise.errors import CheckpointError, DataError, SettingsError, TrainingStopped, UsageError
 from headwise.explorer.data.run_logs import declared_tasks, list_runs
 from headwise.inspecting.bundle_summary import summarize_bundle
 from headwise.inspecting.description import describe_model
 from headwise.language import use_language
 from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.checkpoint_bundle import write_checkpoint_bundle
 from headwise.tasks.planner import plan_recipe
 from headwise.tasks.recipe import load_recipe, recipe_from, write_recipe
 from headwise.tasks.result_rows import EVERY_RUN, result_rows
 from headwise.tasks.run import check_run, train
 from headwise.tasks.table import find_entry, find_task, task_words
-from headwise.tasks.task import CountedTask
+from headwise.tasks.task import CountedTask, training_of
 from headwise.training.checkpoints import DiskFullError
 from tests.plugins.regression import WORD as ADDED
 from tests.plugins.regression import regression_recipe
@@ -352,3 +353,28 @@ def test_a_signal_saves_and_ends(name: str, tmp_path: Path) -> None:
     with pytest.raises(TrainingStopped):
         train(recipe, run=tmp_path / "run", events=StopAtStep(3))
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_an_unfinished_run_is_used_by_its_checkpoint(name: str, tmp_path: Path) -> None:
+    """The weights of the last update, beside everything that the model needs."""
+    schedule = {"kind": "constant", "peak": 0.01}
+    recipe = make_recipe(name, tmp_path, validate_every=None, schedule=schedule)
+    train(recipe, run=tmp_path / "run")
+    finished = weights_of_run(tmp_path / "run")
+    bundle = tmp_path / "run" / "model"
+    shutil.move(bundle, tmp_path / "finished")
+    step, of = write_checkpoint_bundle(tmp_path / "run", "last", tmp_path / "early" / "model")
+    assert (step, of) == (training_of(recipe).steps, recipe)
+    assert summarize_bundle(tmp_path / "early" / "model")
+    if json.loads((tmp_path / "finished" / "results.json").read_text())["weights"] == "last":
+        assert weights_of_run(tmp_path / "early") == finished
+    with pytest.raises(CheckpointError, match="training is not finished"):
+        find_task(recipe).load(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["word_vectors", COUNTED])
+def test_a_model_without_checkpoints_says_so(name: str, tmp_path: Path) -> None:
+    train(make_recipe(name, tmp_path), run=tmp_path / "run")
+    with pytest.raises(UsageError, match="made in one pass, without checkpoints"):
+        write_checkpoint_bundle(tmp_path / "run", "last", tmp_path / "early")
