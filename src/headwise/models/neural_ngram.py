@@ -15,7 +15,7 @@ Tested against: the formula in a hand-worked case, its gradient by differences, 
 sentences one by one.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from headwise.blocks.dropout import DropRate, drop
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width, xavier
 from headwise.settings import Settings
+from headwise.settings.part_names import PartNames
 from headwise.text.tokenizer import BOS
 
 
@@ -46,6 +47,12 @@ class NeuralNgramSettings(Settings):
 
 class NeuralNgram(nn.Module):
     """Parts by the formula: `table` is C, `hidden` H and d, `output` [U W] and b."""
+
+    part_names: ClassVar[PartNames] = {
+        "table": ("embeddings", "词嵌入"),
+        "hidden": ("hidden layer", "隐藏层"),
+        "output": ("output", "输出层"),
+    }
 
     def __init__(self, settings: NeuralNgramSettings, *, size: int) -> None:
         super().__init__()

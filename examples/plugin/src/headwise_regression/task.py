@@ -21,7 +21,7 @@ from headwise.randomness import torch_generator
 from headwise.storage import read_json
 from headwise.tasks.events import Events
 from headwise.tasks.item_scores import item_file, read_item_scores, save_item_scores
-from headwise.tasks.planned_step import PlannedStep
+from headwise.tasks.planned_step import PlannedStep, Sample
 from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
 from headwise.tasks.yardstick import ON_VALIDATION, Yardstick, declared_metric
@@ -87,6 +87,7 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
             trainable=make_loss,
             batch=lambda rows, length: PointBatch(torch.ones(rows, num_inputs), torch.ones(rows)),
             row=1,
+            sample=Sample(("One point", "一个数据点"), ("point", "数据点"), length=1),
         )
 
     def learner(

@@ -19,7 +19,7 @@ text, step = whole.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -31,6 +31,7 @@ from headwise.blocks.recurrent_cells import CellKind, RecurrentStack, State
 from headwise.errors import SettingsError
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.settings import Settings
+from headwise.settings.part_names import PartNames
 
 
 class RecurrentDropout(Settings):
@@ -98,6 +99,12 @@ class RecurrentSettings(Settings):
 
 
 class RecurrentLanguageModel(nn.Module):
+    part_names: ClassVar[PartNames] = {
+        "table": ("embeddings", "词嵌入"),
+        "recurrent": ("recurrent layers", "循环层"),
+        "output": ("output", "输出层"),
+    }
+
     def __init__(self, settings: RecurrentSettings, *, size: int) -> None:
         super().__init__()
         rates = settings.dropout
