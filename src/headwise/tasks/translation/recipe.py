@@ -29,6 +29,7 @@ from headwise.tasks.recurrent_training import (
     record_nothing,
     train_word_by_word,
 )
+from headwise.tasks.translation.declared_results import METRICS, RESULTS
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import (
     CrossEntropyObjective,
@@ -36,10 +37,6 @@ from headwise.training.choices import (
     MaskedObjective,
     TrainingSettings,
 )
-
-METRICS = ("loss", "perplexity", "bleu", "chrf")
-"""What a validation measures."""
-
 
 PARALLEL = str(ParallelSettings.model_fields["kind"].default)
 
@@ -72,6 +69,8 @@ class TranslationRecipe(AnyRecipe):
     """A translator, from its text to its answers."""
 
     bundle_form: ClassVar = BundleForm(("a translator", "翻译模型"), "pocket", is_demo=True)
+    metrics: ClassVar = METRICS
+    results: ClassVar = RESULTS
 
     task: Literal["translation"] = "translation"
     """What the model is for."""
@@ -135,7 +134,6 @@ class TranslationRecipe(AnyRecipe):
         if isinstance(self.model, TransformerSettings):
             check_buckets(self.model, self.data.row_tokens)
             check_recomputing(self.model.norm, self.training.recompute)
-        self.training.keep.check_metric(METRICS)
         best = self.training.keep.best
         if best in ("bleu", "chrf") and self.evaluation.validation_sentences == 0:
             raise SettingsError(
