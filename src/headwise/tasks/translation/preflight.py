@@ -22,6 +22,7 @@ from headwise.data.pairs.choices import corpus_name
 from headwise.data.pairs.preparation import PreparedData, read_part
 from headwise.data.shards import TokenStore
 from headwise.data.splits import Part
+from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, explain_missing_judge
 from headwise.decoding.rules.phrases import check_shortest
 from headwise.errors import DataError
 from headwise.language import say
@@ -36,6 +37,7 @@ from headwise.tasks.memory_check import TooLargeError, bound_step
 from headwise.tasks.planned_step import PlannedStep, choose_execution, find_vocabularies
 from headwise.tasks.planner import Planner
 from headwise.tasks.task import rows_of_batch
+from headwise.tasks.translation.judge import check_judge
 from headwise.tasks.translation.length_limits import longest_source
 from headwise.tasks.translation.losses import plan_step
 from headwise.tasks.translation.objective import RowShape
@@ -49,6 +51,7 @@ logger = logging.getLogger(__name__)
 def check_start(recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
     """All that is asked before anything is made."""
     warn_of_lost_dropout(recipe)
+    check_own_judge(recipe)
     check_share(recipe, num_processes=num_processes)
     check_memory(recipe, num_processes=num_processes, anyway=anyway)
 
@@ -169,6 +172,17 @@ def check_share(recipe: TranslationRecipe, *, num_processes: int) -> None:
     """
     rows = rows_of_batch(recipe.training.batch_tokens, recipe.data.row_tokens)
     Share(0, num_processes, recipe.training.accumulation).check(rows)
+
+
+def check_own_judge(recipe: TranslationRecipe) -> None:
+    """Refuse a recipe whose noisy parallel decoding has no judge that fits: the judge is asked only
+    when the trained model is measured.
+    """
+    if not isinstance(recipe.decoding, NoisyParallelSettings):
+        return
+    if recipe.decoding.judge is None:
+        raise explain_missing_judge()
+    check_judge(recipe.decoding.judge, recipe)
 
 
 def check_test(recipe: TranslationRecipe) -> None:
