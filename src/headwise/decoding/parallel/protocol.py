@@ -64,7 +64,7 @@ class ParallelModel(Protocol):
         ...
 
 
-class Copies(Protocol):
+class CopiedSources(Protocol):
     """Source tokens, repeated: one candidate per row."""
 
     @property
@@ -78,7 +78,7 @@ class Copies(Protocol):
     def log_probability(self) -> Float[Tensor, " candidate"]: ...
 
 
-class Chain(Protocol):
+class ScoredChain(Protocol):
     """The choices of each position, and the scores of a linear-chain CRF over them."""
 
     @property
@@ -102,7 +102,9 @@ class SequenceModel(ParallelModel, Protocol):
     @property
     def is_chain(self) -> bool: ...
 
-    def likely_copies(self, memory: Any, *, least: Sequence[int], most: Sequence[int]) -> Copies:
+    def likely_copies(
+        self, memory: Any, *, least: Sequence[int], most: Sequence[int]
+    ) -> CopiedSources:
         """Copies by the most likely fertilities of each sentence, between two numbers of them."""
         ...
 
@@ -115,7 +117,7 @@ class SequenceModel(ParallelModel, Protocol):
         count: int,
         temperature: float,
         generators: Sequence[torch.Generator],
-    ) -> Copies:
+    ) -> CopiedSources:
         """For each sentence the same first, and then samples: `count` candidates."""
         ...
 
@@ -126,7 +128,7 @@ class SequenceModel(ParallelModel, Protocol):
         *,
         excluded: Sequence[int],
         wanted: Sequence[int] = (),
-    ) -> Chain:
+    ) -> ScoredChain:
         """The most probable tokens that are not excluded; `wanted` are among the choices."""
         ...
 

@@ -30,7 +30,7 @@ from headwise.decoding.parallel.one_pass import (
     of_lengths,
     propose_lengths,
 )
-from headwise.decoding.parallel.protocol import Copies, PartialTargets, SequenceModel
+from headwise.decoding.parallel.protocol import CopiedSources, PartialTargets, SequenceModel
 from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.honoured_rules import Rule
@@ -138,7 +138,7 @@ def known_lengths(model: SequenceModel, memory: Any, lengths: Sequence[int]) -> 
     return of_lengths(sentence, torch.tensor(lengths, device=device), ends_known=True)
 
 
-def of_copies(copies: Copies) -> Proposals:
+def of_copies(copies: CopiedSources) -> Proposals:
     """Candidates whose decoder reads these copies."""
     length = (copies.tokens != PAD).sum(1)
     known = of_lengths(copies.sentence, length, ends_known=True).known
