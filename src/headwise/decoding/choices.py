@@ -1,6 +1,7 @@
 """The kinds of generation a recipe may name under `decoding: {kind: …}`.
 
     decoding: {kind: greedy}
+    decoding: {kind: drafted, drafter: {kind: jacobi}, block: 4}
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
     decoding: {kind: one_pass, lengths: 5}                         all parallel models
@@ -21,6 +22,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
+from headwise.decoding.drafting.generator import DraftedSearch, DraftedSettings
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
 from headwise.decoding.parallel.ctc_search import CtcBeamSettings, CtcSearch
@@ -43,6 +45,7 @@ from headwise.errors import SettingsError, UsageError
 __all__ = [
     "BeamSettings",
     "DecodingSettings",
+    "DraftedSettings",
     "GreedySettings",
     "NoisyParallelSettings",
     "OnePassSettings",
@@ -51,6 +54,7 @@ __all__ = [
     "decode",
     "default_decoding",
     "decoding_kinds",
+    "kinds_with_several_results",
     "make_generator",
 ]
 
@@ -58,6 +62,7 @@ DecodingSettings = Annotated[
     GreedySettings
     | BeamSettings
     | SamplingSettings
+    | DraftedSettings
     | OnePassSettings
     | NoisyParallelSettings
     | CtcBeamSettings
@@ -114,6 +119,16 @@ def check_output_form(settings: GenerationSettings, output_form: str) -> None:
     )
 
 
+def kinds_with_several_results(settings: GenerationSettings) -> list[str]:
+    """The kinds that find several results for a sentence, for models that these settings suit."""
+    return [
+        str(kind.model_fields["kind"].default)
+        for kind in decoding_kinds()
+        if set(kind.output_forms) & set(settings.output_forms)
+        and kind().with_num_results(2, may_widen=True) is not None
+    ]
+
+
 def make_generator(
     settings: GenerationSettings, model: Any, *, judge: Judge | None = None
 ) -> Generator:
@@ -126,6 +141,8 @@ def make_generator(
     match settings:
         case GreedySettings() | BeamSettings() | SamplingSettings():
             return StepperSearch(model)
+        case DraftedSettings():
+            return DraftedSearch(model)
         case OnePassSettings() | CtcBeamSettings() if model.output_form == "alignment":
             return CtcSearch(model)
         case (

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, Self
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
 
@@ -36,9 +36,6 @@ from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.text.tokenizer import EOS, PAD
-
-CERTAIN = 20.0
-"""Logit of a token that is given."""
 
 
 class CtcBeamSettings(GenerationSettings):
@@ -132,19 +129,70 @@ class CtcSearch(Generator):
         *,
         before_step: Callable[[], None] | None = None,
     ) -> Iterator[Float[Tensor, "source vocab"]]:
-        """The distributions at the positions that write the target in its best alignment.
+        """p(w | the target so far): the sum over the alignments that have written it.
 
-        A source whose positions cannot write the target gives each token no probability.
+        The end of the sentence has the probability that no other token follows.
         """
-        if before_step is not None:
-            before_step()
         memory = self.model.read_sources(sources)
         scores, count = self.model.predict_upsampled(memory)
-        rows = [
-            _read_target(scores[i, :number], list(target))
-            for i, number in enumerate(count.tolist())
-        ]
-        yield from torch.stack(rows).unbind(1)
+        prefix = PrefixSums(scores.double().exp(), count)
+        for token in (*target, EOS):
+            if before_step is not None:
+                before_step()
+            yield prefix.following().log().float()
+            if token != EOS:
+                prefix.append(token)
+
+
+class PrefixSums:
+    """The alignments that have written a prefix, by the position they have reached.
+
+    blank[t], label[t]    the probability that the first t positions write the prefix and end with a
+                          blank, or with its last token
+
+    A next token w begins at position t with probability (blank[t] + label[t]) p_t(w), from blank[t]
+    alone if w is the last token of the prefix. The sum over t is the probability that w follows.
+    """
+
+    def __init__(
+        self,
+        probabilities: Float[Tensor, "sentence position vocab"],
+        count: Int[Tensor, " sentence"],
+    ) -> None:
+        # Positions after the last one write blanks.
+        index = torch.arange(probabilities.shape[1], device=count.device)
+        padding = (index >= count[:, None])[..., None]
+        blank = torch.zeros_like(probabilities[0, 0])
+        blank[PAD] = 1
+        self.probabilities = torch.where(padding, blank, probabilities)
+        reached = self.probabilities[..., PAD].cumprod(1)
+        self.blank = torch.cat([torch.ones_like(reached[:, :1]), reached], dim=1)
+        self.label = torch.zeros_like(self.blank)
+        self.last = PAD
+
+    def following(self) -> Float[Tensor, "sentence vocab"]:
+        """The probability of each next token; EOS stands for none."""
+        begun = self.blank[:, :-1] + self.label[:, :-1]
+        found = torch.einsum("st,stv->sv", begun, self.probabilities)
+        if self.last != PAD:
+            merged = (self.label[:, :-1] * self.probabilities[..., self.last]).sum(1)
+            found[:, self.last] -= merged
+        found[:, PAD] = 0
+        found[:, EOS] += self.blank[:, -1] + self.label[:, -1]
+        floor = torch.finfo(torch.float32).tiny
+        return (found / found.sum(1, keepdim=True).clamp(min=floor)).clamp(min=floor)
+
+    def append(self, token: int) -> None:
+        """Continue with the alignments that write this token next."""
+        entering = self.blank + (0 if token == self.last else self.label)
+        blank, label = torch.zeros_like(self.blank), torch.zeros_like(self.label)
+        for place in range(self.probabilities.shape[1]):
+            here = self.probabilities[:, place]
+            label[:, place + 1] = (label[:, place] + entering[:, place]) * here[:, token]
+            blank[:, place + 1] = (blank[:, place] + label[:, place]) * here[:, PAD]
+        # Only ratios matter from here on: rescale, so that long prefixes do not underflow.
+        total = (blank + label).amax(1, keepdim=True).clamp(min=1e-300)
+        self.blank, self.label, self.last = blank / total, label / total, token
 
 
 def _as_hypothesis(path: CtcPath, total: float, score: float | None = None) -> Hypothesis:
@@ -170,44 +218,3 @@ def _cut(found: Hypothesis, limit: int) -> Hypothesis:
         found.token_log_probabilities[:limit],
         finished=False,
     )
-
-
-def _read_target(scores: Float[Tensor, "position vocab"], target: list[int]) -> Tensor:
-    """For each token of the target the distribution where its best alignment writes it, the blank
-    left out, and a certain end."""
-    places = _viterbi_places(scores, target)
-    without_blank = scores.clone()
-    without_blank[:, PAD] = -torch.inf
-    rows = [
-        torch.full_like(scores[0], -CERTAIN) if place is None else without_blank[place]
-        for place in places
-    ]
-    end = torch.zeros_like(scores[0])
-    end[EOS] = CERTAIN
-    return torch.stack([*rows, end]).log_softmax(-1)
-
-
-def _viterbi_places(scores: Tensor, target: list[int]) -> list[int | None]:
-    """At which position the best alignment writes each token first; None if there is none."""
-    states = [PAD]
-    for token in target:
-        states += [token, PAD]
-    emitted = scores[:, states].tolist()
-    way: list[tuple[float, tuple[int, ...]]] = [(-float("inf"), ())] * len(states)
-    way[0] = (0.0, ())
-    best = way
-    for place, row in enumerate(emitted):
-        now = []
-        for state, value in enumerate(row):
-            choices = [best[state]]
-            if state > 0 and (place > 0 or state == 1):
-                entered = best[state - 1]
-                choices.append((entered[0], (*entered[1], place) if state % 2 else entered[1]))
-            if state > 2 and state % 2 and states[state] != states[state - 2]:
-                skipped = best[state - 2]
-                choices.append((skipped[0], (*skipped[1], place)))
-            total, places = max(choices, key=lambda one: one[0])
-            now.append((total + value, places))
-        best = now
-    _, found = max(best[-2:], key=lambda one: one[0]) if target else (0.0, ())
-    return list(found) if len(found) == len(target) else [None] * len(target)

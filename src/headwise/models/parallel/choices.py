@@ -99,6 +99,8 @@ class StructureKind(Settings):
 
     output_form: ClassVar[str] = "positions"
     """What a model with it gives to a search (decoding/choices.py)."""
+    sums_alignments: ClassVar[bool] = False
+    """Whether the loss sums over all positions that may write a token."""
     kind: str
 
 
@@ -133,6 +135,7 @@ class CtcStructure(StructureKind):
     """
 
     output_form: ClassVar[str] = "alignment"
+    sums_alignments: ClassVar[bool] = True
     kind: Literal["ctc"] = "ctc"
 
 
@@ -141,6 +144,7 @@ class GraphStructure(StructureKind):
     sum over the paths that write it (DA-Transformer, Huang et al. 2022)."""
 
     output_form: ClassVar[str] = "graph"
+    sums_alignments: ClassVar[bool] = True
     kind: Literal["graph"] = "graph"
     link_heads: int = Field(default=4, ge=1, le=256)
     """Heads of the attention that scores links; must divide dim."""

@@ -33,6 +33,7 @@ from headwise.models.parallel.links import Links
 from headwise.models.parallel.segment_spans import copied_index, upsample
 from headwise.models.parallel.source_copies import FertilityScores, likely_copies
 from headwise.models.parallel.transitions import DynamicTransitions, LowRankTransitions
+from headwise.models.parallel.written_positions import written_positions
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 
@@ -87,6 +88,10 @@ class ParallelParts:
 
 class ParallelTranslator(EncoderDecoder):
     """Parts are handed in by `build_model` (models/choices.py)."""
+
+    assumes_full_rows = False
+    """For plans: take rows without padding and sentences of one length instead of reading them from
+    the batch."""
 
     def __init__(
         self,
@@ -148,38 +153,60 @@ class ParallelTranslator(EncoderDecoder):
     def attention_maps(
         self, source: Int[Tensor, "row source"], target_input: Int[Tensor, "row target"]
     ) -> Mapping[str, Float[Tensor, "row head query key"]]:
-        """The maps of one pass that knows only how long the target is."""
-        source_position, target_position = (
-            torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
-            for tokens in (source, target_input)
+        """The maps of one pass that knows only the length of the target.
+
+        With more positions than tokens, rows are those of the positions that write the tokens.
+        """
+        segment = torch.ones_like(source)
+        position = torch.arange(source.shape[1], device=source.device).expand_as(source)
+        target_segment = torch.ones_like(target_input)
+        target_position = torch.arange(target_input.shape[1], device=source.device).expand_as(
+            target_input
         )
-        source_segment, target_segment = torch.ones_like(source), torch.ones_like(target_input)
         if self.factor is not None:
-            target_segment, target_position = upsample(
-                source_segment, source_position, factor=self.factor
-            )
-            target_input = torch.full_like(target_segment, PAD)
-        known = torch.full_like(target_input, PAD)
+            target_segment, target_position = upsample(segment, position, factor=self.factor)
+        known = torch.full_like(target_segment, PAD)
         if self.num_begins is None and self.factor is None:
             known[:, -1] = EOS
-        tokens = self.read_target(
-            known,
-            source,
-            source_segment=source_segment,
-            target_segment=target_segment,
-            target_position=target_position,
-            copied=self._copies_for(source, source_position, target_input.shape[1]),
-        )
+        spans = {
+            "source_segment": segment,
+            "target_segment": target_segment,
+            "target_position": target_position,
+        }
+        copied = self._copies_for(source, position, target_input.shape[1])
+        tokens = self.read_target(known, source, **spans, copied=copied)
         with tap_attention(self.attention_layers()) as maps:
-            self(
-                source,
-                tokens,
-                source_segment=source_segment,
-                target_segment=target_segment,
-                source_position=source_position,
-                target_position=target_position,
-            )
-        return maps
+            hidden = self(source, tokens, source_position=position, **spans)
+        if self.factor is None:
+            return maps
+        return self._maps_of_tokens(maps, self.logits(hidden), target_input)
+
+    def _maps_of_tokens(
+        self,
+        maps: Mapping[str, Tensor],
+        logits: Float[Tensor, "row position vocab"],
+        target_input: Int[Tensor, "row target"],
+    ) -> Mapping[str, Tensor]:
+        """The rows, and in self-attention the columns, of the positions that write the tokens; the
+        end of the sentence stands at the last position."""
+        scores = logits.float().log_softmax(-1)
+        last = scores.shape[1] - 1
+        places = [
+            torch.cat([written_positions(row[:-1, tokens[1:]]), tokens.new_tensor([last])])
+            for row, tokens in zip(scores, target_input, strict=True)
+        ]
+        found = dict(maps)
+        for name in maps:
+            if name.startswith("decoder."):
+                rows = torch.stack(
+                    [weights[:, at] for weights, at in zip(maps[name], places, strict=True)]
+                )
+                if name.endswith(".self"):
+                    rows = torch.stack(
+                        [weights[..., at] for weights, at in zip(rows, places, strict=True)]
+                    )
+                found[name] = rows
+        return found
 
     def _copies_for(
         self, source: Int[Tensor, "row source"], position: Int[Tensor, "row source"], length: int

@@ -30,6 +30,7 @@ from headwise.data.packing import PackedBatch
 from headwise.models.parallel.segment_spans import upsample
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.unpacking import UnpackedSentences, unpack_sentences
+from headwise.tasks.shape_only_modules import SENTENCE, cut_rows
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.tokenizer import BOS, EOS, PAD
 from headwise.training.choices import GlancingObjective
@@ -50,7 +51,7 @@ class Rows(NamedTuple):
     position: Int[Tensor, "row position"]
 
 
-class Pairs(NamedTuple):
+class PairsOfBatch(NamedTuple):
     """The pairs of a batch, one per row."""
 
     rows: UnpackedSentences
@@ -84,9 +85,12 @@ class AlignmentLoss:
             *upsample(batch.source_segment, batch.source_position, factor=self.module.factor)
         )
         known = torch.full_like(rows.segment, PAD)
-        if self.module.training and isinstance(self.recipe.training.objective, GlancingObjective):
+        is_real = self.module.training and not self.module.assumes_full_rows
+        if is_real and isinstance(self.recipe.training.objective, GlancingObjective):
             known = self.glance(batch, rows, memory.detach())
         hidden = self.decode(batch, rows, memory, known)
+        if self.module.assumes_full_rows:
+            return self.sum_assumed(hidden)
         return self.sum_alignments(batch, rows, hidden, known)
 
     def decode(
@@ -135,7 +139,19 @@ class AlignmentLoss:
         num_tokens = torch.where(fitting, pairs.num_tokens, 0).sum()
         return LossSums(total, total.detach(), num_tokens)
 
-    def unpack(self, batch: PackedBatch, rows: Rows) -> Pairs:
+    def sum_assumed(self, hidden: Float[Tensor, "row position dim"]) -> LossSums:
+        """For plans, where batches have no content: the tables of sentences of one length, without
+        the recursion over them, which is small beside the tables."""
+        states = cut_rows(hidden)
+        labels = torch.ones(len(states), SENTENCE, dtype=torch.int64, device=hidden.device)
+        total = self.score(states, labels).sum()
+        if self.module.links is not None:
+            count = labels[:, 0] * states.shape[1]
+            total = total + self.module.links(states, count).exp().sum()
+        num_tokens = hidden.new_ones((), dtype=torch.int64)
+        return LossSums(total, total.detach(), num_tokens)
+
+    def unpack(self, batch: PackedBatch, rows: Rows) -> PairsOfBatch:
         """Where the positions of each pair are, and its labels: for CTC the target's tokens, for a
         graph also the beginning and the end of the sentence."""
         targets = unpack_sentences(batch.target_segment, batch.target_position)
@@ -143,16 +159,18 @@ class AlignmentLoss:
         count = targets.length
         if self.is_graph:
             begin = torch.full_like(labels[:, :1], BOS)
-            return Pairs(
+            return PairsOfBatch(
                 unpack_sentences(rows.segment, rows.position),
                 torch.cat([begin, labels], dim=1),
                 count + 1,
                 count,
             )
         without_end = torch.where(labels == EOS, PAD, labels)
-        return Pairs(unpack_sentences(rows.segment, rows.position), without_end, count - 1, count)
+        return PairsOfBatch(
+            unpack_sentences(rows.segment, rows.position), without_end, count - 1, count
+        )
 
-    def candidates(self, pairs: Pairs) -> Int[Tensor, "pair column"]:
+    def candidates(self, pairs: PairsOfBatch) -> Int[Tensor, "pair column"]:
         """The tokens whose probabilities are needed: for CTC also the blank, first."""
         if self.is_graph:
             return pairs.labels
@@ -177,7 +195,7 @@ class AlignmentLoss:
 
     def graph_losses(
         self,
-        pairs: Pairs,
+        pairs: PairsOfBatch,
         states: Float[Tensor, "pair vertex dim"],
         shown: Int[Tensor, "pair vertex"],
     ) -> tuple[Float[Tensor, " pair"], Bool[Tensor, " pair"]]:
@@ -230,7 +248,7 @@ class AlignmentLoss:
         return pairs.rows.gather_back(chosen[..., None])[..., 0]
 
     def align(
-        self, pairs: Pairs, states: Float[Tensor, "pair position dim"]
+        self, pairs: PairsOfBatch, states: Float[Tensor, "pair position dim"]
     ) -> tuple[Int[Tensor, "pair position"], Bool[Tensor, "pair position"]]:
         """What each position writes in the best alignment, PAD for a blank; and which positions
         count: with CTC all, in a graph those that the path visits."""
