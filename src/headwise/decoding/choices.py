@@ -5,6 +5,7 @@
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
     decoding: {kind: one_pass, lengths: 5}                         all parallel models
+    decoding: {kind: noisy_parallel, judge: runs/teacher/model}    lengths or fertilities
     decoding: {kind: ctc_beam, size: 5}                            models with CTC
     decoding: {kind: lookahead}                                    graphs; joint_viterbi, graph_beam
 
@@ -31,7 +32,10 @@ from headwise.decoding.parallel.graph_search import (
     JointViterbiSettings,
     LookaheadSettings,
 )
+from headwise.decoding.parallel.noisy import Judge
+from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, NoisyPass
 from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
+from headwise.decoding.parallel.sequence_pass import SequencePass
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
@@ -43,6 +47,7 @@ __all__ = [
     "DecodingSettings",
     "DraftedSettings",
     "GreedySettings",
+    "NoisyParallelSettings",
     "OnePassSettings",
     "SamplingSettings",
     "check_output_form",
@@ -59,6 +64,7 @@ DecodingSettings = Annotated[
     | SamplingSettings
     | DraftedSettings
     | OnePassSettings
+    | NoisyParallelSettings
     | CtcBeamSettings
     | LookaheadSettings
     | JointViterbiSettings
@@ -70,6 +76,12 @@ DecodingSettings = Annotated[
 OUTPUT_FORMS = {
     "steps": ("one token after the other", "逐个词元"),
     "positions": ("the tokens of all positions at once", "所有位置的词元"),
+    "cut_positions": (
+        "the tokens of a fixed number of positions, cut at the first end",
+        "固定数目位置的词元，在首个句末处截断",
+    ),
+    "chain": ("scores of tokens and of neighbouring tokens", "词元及相邻词元的得分"),
+    "copies": ("the tokens at copies of source tokens", "源语言词元副本处的词元"),
     "alignment": ("tokens and blanks at all positions at once", "所有位置的词元与空白"),
     "graph": ("a graph of vertices", "由顶点组成的图"),
 }
@@ -117,8 +129,13 @@ def kinds_with_several_results(settings: GenerationSettings) -> list[str]:
     ]
 
 
-def make_generator(settings: GenerationSettings, model: Any) -> Generator:
-    """The generator of these settings; `model` is what a model offers (`models/steppers.py`)."""
+def make_generator(
+    settings: GenerationSettings, model: Any, *, judge: Judge | None = None
+) -> Generator:
+    """The generator of these settings; `model` is what a model offers (`models/steppers.py`).
+
+    `judge` is the model that noisy parallel decoding asks.
+    """
     if isinstance(settings, GenerationSettings):
         check_output_form(settings, getattr(model, "output_form", "steps"))
     match settings:
@@ -132,8 +149,12 @@ def make_generator(settings: GenerationSettings, model: Any) -> Generator:
             OnePassSettings() | LookaheadSettings() | JointViterbiSettings() | GraphBeamSettings()
         ) if model.output_form == "graph":
             return GraphSearch(model)
+        case OnePassSettings() if model.output_form in ("chain", "copies"):
+            return SequencePass(model)
         case OnePassSettings():
             return OnePass(model)
+        case NoisyParallelSettings():
+            return NoisyPass(model, judge)
         case _:
             raise UsageError(
                 f"the decoding given is a {type(settings).__name__}; make one with "

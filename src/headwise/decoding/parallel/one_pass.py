@@ -39,7 +39,14 @@ CERTAIN_END = 20.0
 class OnePassSettings(GenerationSettings):
     """All positions at once, by a model that does not write from left to right."""
 
-    output_forms: ClassVar[tuple[str, ...]] = ("positions", "alignment", "graph")
+    output_forms: ClassVar[tuple[str, ...]] = (
+        "positions",
+        "cut_positions",
+        "chain",
+        "copies",
+        "alignment",
+        "graph",
+    )
     summary: ClassVar[str] = "All tokens at once, by a parallel model."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "lengths": RequestOption(5, low=1, high=16, description="lengths that are tried")

@@ -27,9 +27,12 @@ from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.parallel.fertility import FertilityClassifier
 from headwise.models.parallel.length_classifier import LengthClassifier
 from headwise.models.parallel.links import Links
 from headwise.models.parallel.segment_spans import copied_index, upsample
+from headwise.models.parallel.source_copies import FertilityScores, likely_copies
+from headwise.models.parallel.transitions import DynamicTransitions, LowRankTransitions
 from headwise.models.parallel.written_positions import written_positions
 from headwise.text.tokenizer import BOS, EOS, PAD
 
@@ -50,6 +53,17 @@ class TrainingStep(nn.Module):
         self.number.fill_(step)
 
 
+class Chain(nn.Module):
+    """Scores of neighbouring tokens, and how many tokens of a position take part."""
+
+    def __init__(
+        self, transitions: LowRankTransitions | DynamicTransitions, num_candidates: int
+    ) -> None:
+        super().__init__()
+        self.transitions = transitions
+        self.num_candidates = num_candidates
+
+
 @dataclass(frozen=True)
 class ParallelParts:
     """What a parallel translator has beside the parts of a Transformer."""
@@ -64,6 +78,10 @@ class ParallelParts:
     """Positions of the decoder for each source token, or None."""
     links: Links | None = None
     """Scores the links between vertices, if the positions form a graph."""
+    fertility: FertilityClassifier | None = None
+    """Predicts how often each source token is copied, or None."""
+    chain: Chain | None = None
+    """Scores neighbouring tokens, if the outputs form a chain."""
     output_form: str = "positions"
     """What the model gives to a search (decoding/choices.py)."""
 
@@ -101,6 +119,8 @@ class ParallelTranslator(EncoderDecoder):
         self.num_begins = parallel.num_begins
         self.factor = parallel.factor
         self.links = parallel.links
+        self.fertility = parallel.fertility
+        self.chain = parallel.chain
         self.output_form = parallel.output_form
         self.training_step = TrainingStep()
 
@@ -117,8 +137,14 @@ class ParallelTranslator(EncoderDecoder):
         source_segment: Int[Tensor, "row source"],
         target_segment: Int[Tensor, "row target"],
         target_position: Int[Tensor, "row target"],
+        copied: Int[Tensor, "row target"] | None = None,
     ) -> Int[Tensor, "row target"]:
-        """The tokens that the decoder reads: those that are known, PAD marking the others."""
+        """The tokens that the decoder reads: those that are known, PAD marking the others.
+
+        `copied` are the source tokens of a decoder that copies them by their fertility.
+        """
+        if copied is not None:
+            return torch.where(known == PAD, copied, known)
         if not self.copies_source:
             return torch.where(known == PAD, self.unknown, known)
         index = copied_index(target_segment, target_position, source_segment)
@@ -147,7 +173,8 @@ class ParallelTranslator(EncoderDecoder):
             "target_segment": target_segment,
             "target_position": target_position,
         }
-        tokens = self.read_target(known, source, **spans)
+        copied = self._copies_for(source, position, target_input.shape[1])
+        tokens = self.read_target(known, source, **spans, copied=copied)
         with tap_attention(self.attention_layers()) as maps:
             hidden = self(source, tokens, source_position=position, **spans)
         if self.factor is None:
@@ -180,3 +207,16 @@ class ParallelTranslator(EncoderDecoder):
                     )
                 found[name] = rows
         return found
+
+    def _copies_for(
+        self, source: Int[Tensor, "row source"], position: Int[Tensor, "row source"], length: int
+    ) -> Int[Tensor, "row target"] | None:
+        """So many copies of source tokens by their most likely fertilities, for one pair per
+        row."""
+        if self.fertility is None:
+            return None
+        segment = torch.ones_like(source)
+        memory = self.encode(source, segment=segment, position=position)
+        limit = torch.full_like(source[:, 0], length)
+        scores = FertilityScores(self.fertility(memory), source, segment)
+        return likely_copies(scores, least=limit, most=limit).tokens

@@ -13,6 +13,7 @@ from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.translation_model import TranslationModel
 from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.translation.alignment_loss import AlignmentLoss
+from headwise.tasks.translation.fertile_batches import empty_fertilities, most_copies
 from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.parallel_loss import ParallelLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
@@ -49,7 +50,8 @@ def plan_step(recipe: TranslationRecipe, sizes: Vocabularies) -> PlannedStep:
 
     def batch(rows: int, length: int) -> PackedBatch:
         source, target = (torch.ones(rows, length, dtype=torch.int64) for _ in range(2))
-        return PackedBatch(source, source, source, target, target, target, target)
+        packed = PackedBatch(source, source, source, target, target, target, target)
+        return packed if most_copies(recipe.model) is None else empty_fertilities(packed)
 
     return PlannedStep(
         recipe.training_as_run,
