@@ -3,7 +3,9 @@
     decoding: {kind: greedy}
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
-    decoding: {kind: one_pass, lengths: 5}                         all parallel models
+    decoding: {kind: one_pass, lengths: 5}                         parallel models
+    decoding: {kind: mask_predict, passes: 10}                     models that predict the length
+    decoding: {kind: edits, rounds: 10}                            models that edit
     decoding: {kind: ctc_beam, size: 5}                            models with CTC
     decoding: {kind: lookahead}                                    graphs; joint_viterbi, graph_beam
 
@@ -23,12 +25,15 @@ from pydantic import Field
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
 from headwise.decoding.parallel.ctc_search import CtcBeamSettings, CtcSearch
+from headwise.decoding.parallel.edit_search import EditSearch
+from headwise.decoding.parallel.edits import EditSettings
 from headwise.decoding.parallel.graph_search import (
     GraphBeamSettings,
     GraphSearch,
     JointViterbiSettings,
     LookaheadSettings,
 )
+from headwise.decoding.parallel.mask_predict import MaskPredictSettings
 from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
@@ -39,7 +44,9 @@ from headwise.errors import SettingsError, UsageError
 __all__ = [
     "BeamSettings",
     "DecodingSettings",
+    "EditSettings",
     "GreedySettings",
+    "MaskPredictSettings",
     "OnePassSettings",
     "SamplingSettings",
     "check_output_form",
@@ -54,6 +61,8 @@ DecodingSettings = Annotated[
     | BeamSettings
     | SamplingSettings
     | OnePassSettings
+    | MaskPredictSettings
+    | EditSettings
     | CtcBeamSettings
     | LookaheadSettings
     | JointViterbiSettings
@@ -65,6 +74,11 @@ DecodingSettings = Annotated[
 OUTPUT_FORMS = {
     "steps": ("one token after the other", "逐个词元"),
     "positions": ("the tokens of all positions at once", "所有位置的词元"),
+    "cut_positions": (
+        "the tokens of a fixed number of positions, cut at the first end",
+        "固定数目位置的词元，在首个句末处截断",
+    ),
+    "edits": ("deletions and insertions", "删除与插入"),
     "alignment": ("tokens and blanks at all positions at once", "所有位置的词元与空白"),
     "graph": ("a graph of vertices", "由顶点组成的图"),
 }
@@ -80,7 +94,13 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
 
 def default_decoding(output_form: str) -> GenerationSettings:
     """How a model generates if its recipe does not say."""
-    return BeamSettings() if output_form == "steps" else OnePassSettings()
+    match output_form:
+        case "steps":
+            return BeamSettings()
+        case "edits":
+            return EditSettings()
+        case _:
+            return OnePassSettings()
 
 
 def check_output_form(settings: GenerationSettings, output_form: str) -> None:
@@ -115,8 +135,10 @@ def make_generator(settings: GenerationSettings, model: Any) -> Generator:
             OnePassSettings() | LookaheadSettings() | JointViterbiSettings() | GraphBeamSettings()
         ) if model.output_form == "graph":
             return GraphSearch(model)
-        case OnePassSettings():
+        case OnePassSettings() | MaskPredictSettings():
             return OnePass(model)
+        case EditSettings():
+            return EditSearch(model)
         case _:
             raise UsageError(
                 f"the decoding given is a {type(settings).__name__}; make one with "

@@ -34,7 +34,7 @@ from headwise.decoding.parallel.edit_round import (
 )
 from headwise.decoding.parallel.excluded_tokens import excluded_tokens
 from headwise.decoding.request_option import RequestOption
-from headwise.decoding.results import Hypothesis
+from headwise.decoding.results import Hypothesis, WrittenPass
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 MAX_ROUNDS = 1024
@@ -44,6 +44,10 @@ Reason = Literal["unchanged", "loop", "rounds"]
 
 
 class EditSettings(GenerationSettings):
+    """Rounds that delete words, insert placeholders and fill them."""
+
+    output_forms: ClassVar[tuple[str, ...]] = ("edits",)
+    records_passes: ClassVar[bool] = True
     summary: ClassVar[str] = "Words are deleted and inserted in rounds until nothing changes."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "rounds": RequestOption(10, low=1, high=50),
@@ -59,25 +63,6 @@ class EditSettings(GenerationSettings):
 
 
 @dataclass(frozen=True)
-class EditRound:
-    """One round of one sentence, without <s> and </s>."""
-
-    before: tuple[int, ...]
-    deleted: tuple[bool, ...]
-    """Of the words before."""
-    deletion_probabilities: tuple[float, ...]
-    inserted: tuple[int, ...]
-    """Placeholders in each gap of the words that were left: one number more than words."""
-    insertion_probabilities: tuple[float, ...]
-    """Of the counts that the policy chose; near the length limit fewer are inserted."""
-    after: tuple[int, ...]
-    filled: tuple[bool, ...]
-    """Of the words after: those that stand where a placeholder was."""
-    log_probabilities: tuple[float, ...]
-    """Of the words after, when they were filled in."""
-
-
-@dataclass(frozen=True)
 class EditResult:
     """The sentence, why it was done, and its rounds if they were asked for."""
 
@@ -85,7 +70,7 @@ class EditResult:
     """Finished, unless the length limit kept words out in the last round."""
     reason: Reason
     num_rounds: int
-    rounds: tuple[EditRound, ...] = ()
+    rounds: tuple[WrittenPass, ...] = ()
 
 
 class _Sentence:
@@ -93,7 +78,7 @@ class _Sentence:
 
     def __init__(self, draft: tuple[int, ...]) -> None:
         self.states = [draft]
-        self.rounds: list[EditRound] = []
+        self.rounds: list[WrittenPass] = []
         self.result: EditResult | None = None
 
     def advance(self, words: tuple[int, ...], *, is_last: bool) -> Reason | None:
@@ -108,8 +93,9 @@ class _Sentence:
     def finish(self, scores: Sequence[float], reason: Reason, *, is_cut: bool) -> None:
         """The result: the words of the last round."""
         words, total = self.states[-1], sum(scores)
+        values = tuple(scores) if is_cut else (*scores, 0.0)
         self.result = EditResult(
-            Hypothesis(words, total, total / max(len(words), 1), (*scores, 0.0), not is_cut),
+            Hypothesis(words, total, total / max(len(words), 1), values, not is_cut),
             reason,
             len(self.states) - 1,
             tuple(self.rounds),
@@ -187,15 +173,9 @@ def read_words(rows: EditedRows) -> list[tuple[tuple[int, ...], tuple[float, ...
     return read
 
 
-def read_rounds(done: RoundTensors) -> list[EditRound]:
+def read_rounds(done: RoundTensors) -> list[WrittenPass]:
     """What a round did to each row."""
-    tables: list[Tensor] = [
-        done.deleted,
-        done.deletion_probability,
-        done.inserted,
-        done.insertion_probability,
-        ~done.known,
-    ]
+    tables: list[Tensor] = [done.deleted, done.deletion_probability, ~done.known]
     columns = zip(
         read_words(done.before),
         read_words(done.after),
@@ -203,19 +183,16 @@ def read_rounds(done: RoundTensors) -> list[EditRound]:
         strict=True,
     )
     rounds = []
-    for (before, _), (after, scores), deleted, going, inserted, chosen, filled in columns:
+    for (before, _), (after, scores), deleted, going, is_new in columns:
         words, words_after = slice(1, len(before) + 1), slice(1, len(after) + 1)
-        gaps = slice(len(before) - sum(deleted) + 1)
         rounds.append(
-            EditRound(
+            WrittenPass(
                 before,
                 tuple(deleted[words]),
-                tuple(going[words]),
-                tuple(inserted[gaps]),
-                tuple(chosen[gaps]),
                 after,
-                tuple(filled[words_after]),
+                tuple(is_new[words_after]),
                 scores,
+                tuple(going[words]),
             )
         )
     return rounds

@@ -6,50 +6,53 @@ With N words and T passes, pass 0 predicts all N words. Pass t = 1 … T-1 masks
 
 words of lowest probability and predicts them again, given the others. A word that stays keeps the
 probability with which it was predicted; it is not judged again. A pass with n_t = 0 would change
-nothing and is left out (short sentences).
+nothing and is left out (short sentences). With T = 1 this is one pass: argmax at each position.
 
-The number of words must be known before. Several lengths are tried as candidates, side by side, and
-the one with the highest mean log-probability of its words wins. With T = 1 this is the plain
-decoder without steps: argmax at each position.
+The number of words must be known before; several lengths are tried as candidates, side by side
+(one_pass.py has this part, which both kinds share).
 
 Paper: Ghazvininejad et al. 2019, "Mask-Predict" (arXiv 1904.09324); the original masks at least one
-word in each pass. Tested against: T = 1 is argmax, the numbers of masked words are those of the
+word in each pass. Tested against: T = 1 is one_pass, the numbers of masked words are those of the
 formula, a Python program for one sentence, and: a sentence alone = in any batch.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from headwise.data.token_edits import PLACEHOLDER
 from headwise.decoding.generation_settings import GenerationSettings
-from headwise.decoding.parallel.excluded_tokens import exclude, excluded_tokens
+from headwise.decoding.parallel.excluded_tokens import exclude
+from headwise.decoding.parallel.protocol import PartialTargets
 from headwise.decoding.request_option import RequestOption
-from headwise.decoding.results import Hypothesis
+from headwise.decoding.results import WrittenPass
 from headwise.errors import SettingsError
-from headwise.text.tokenizer import EOS, PAD
+from headwise.text.tokenizer import PAD
 
 MAX_PASSES = 1024
-MAX_LENGTHS = 1024
+MAX_LENGTHS = 64
 
 
 class MaskPredictSettings(GenerationSettings):
+    """All words at once; the least probable ones are predicted again, given the others."""
+
+    output_forms: ClassVar[tuple[str, ...]] = ("positions",)
+    records_passes: ClassVar[bool] = True
     summary: ClassVar[str] = "All words at once; the least probable ones are predicted again."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "passes": RequestOption(10, low=1, high=50),
-        "lengths": RequestOption(5, low=1, high=8),
+        "lengths": RequestOption(5, low=1, high=16, description="lengths that are tried"),
     }
     kind: Literal["mask_predict"] = "mask_predict"
     passes: int = Field(default=10, ge=1, le=MAX_PASSES)
     """How often the decoder runs; 1 predicts all words independently of each other."""
     lengths: int = Field(default=5, ge=1, le=MAX_LENGTHS)
-    """Lengths tried for each sentence, the most probable ones."""
+    """Lengths that are tried for each sentence; the candidate with the largest mean log-probability
+    is taken."""
     num_best: int = Field(default=1, ge=1, le=MAX_LENGTHS)
     """Hypotheses returned, best first; each has another length."""
 
@@ -78,89 +81,15 @@ class MaskPredictSettings(GenerationSettings):
         return self
 
 
-class MaskedPredictor(Protocol):
-    """A decoder without a causal mask that has read the sources of the candidates."""
-
-    def predict(
-        self, tokens: Int[Tensor, "candidate position"], known: Bool[Tensor, "candidate position"]
-    ) -> Float[Tensor, "candidate position vocab"]:
-        """Log-probabilities of the words at each position; the search may change this tensor.
-
-        Where `known` is false, a learned vector is read, not the token. Padding is what has the
-        token PAD.
-        """
-        ...
-
-
 @dataclass(frozen=True)
-class PredictionPass:
-    """One pass over one candidate, after it was computed; </s> is left out."""
-
-    tokens: tuple[int, ...]
-    masked: tuple[bool, ...]
-    """The words that this pass predicted."""
-    log_probabilities: tuple[float, ...]
-    """Of each word, when it was predicted."""
-
-
-@dataclass(frozen=True)
-class MaskPredictResult:
-    """The candidates of one sentence, and the passes of the best one if they were asked for."""
-
-    hypotheses: tuple[Hypothesis, ...]
-    """Best first. The score is the mean log-probability of the words; </s> is free of cost."""
-    passes: tuple[PredictionPass, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Pass:
-    """One pass over all candidates, still on the device."""
+class CandidatePass:
+    """All candidates after one pass, still on the device."""
 
     tokens: Int[Tensor, "candidate position"]
     masked: Bool[Tensor, "candidate position"]
+    """The words that this pass predicted."""
     confidence: Float[Tensor, "candidate position"]
-
-
-def mask_predict(
-    model: MaskedPredictor,
-    num_words: Int[Tensor, "sentence length"],
-    settings: MaskPredictSettings,
-    *,
-    traced: bool = False,
-    before_pass: Callable[[], None] | None = None,
-) -> list[MaskPredictResult]:
-    """Search for all sentences of a batch.
-
-    `num_words` are the lengths to try for each sentence, at least 1, without </s>. The model gets
-    the candidates sentence by sentence: row i · lengths + k is length k of sentence i. Its batch
-    has always this size.
-    """
-    counts = num_words.flatten().tolist()
-    assert min(counts) >= 1, "an empty candidate has no mean log-probability"
-    passes = deque(
-        run_passes(model, num_words.flatten(), settings, before_pass=before_pass),
-        maxlen=None if traced else 1,
-    )
-    last = passes[-1]
-    tokens, values = last.tokens.tolist(), last.confidence.tolist()
-    candidates = [
-        make_hypothesis(words[:count], row[:count])
-        for words, row, count in zip(tokens, values, counts, strict=True)
-    ]
-    width, results = num_words.shape[1], []
-    for first in range(0, len(candidates), width):
-        order = sorted(range(first, first + width), key=lambda row: -candidates[row].score)
-        best = tuple(candidates[row] for row in order[: settings.num_best])
-        trace = _read_passes(passes, order[0], counts[order[0]]) if traced else ()
-        results.append(MaskPredictResult(best, trace))
-    return results
-
-
-def make_hypothesis(words: list[int], log_probabilities: list[float]) -> Hypothesis:
-    """Words and their log-probabilities; the end of the sentence was given and is certain."""
-    total = sum(log_probabilities)
-    score = total / max(len(words), 1)
-    return Hypothesis(tuple(words), total, score, (*log_probabilities, 0.0), finished=True)
+    """The log-probability of each word, when it was predicted."""
 
 
 Count = TypeVar("Count", int, Tensor)
@@ -182,41 +111,54 @@ def least_probable(
 
 
 def run_passes(
-    model: MaskedPredictor,
-    num_words: Int[Tensor, " candidate"],
-    settings: MaskPredictSettings,
+    predict: Callable[[PartialTargets], Float[Tensor, "candidate position vocab"]],
+    candidates: PartialTargets,
     *,
-    before_pass: Callable[[], None] | None,
-) -> Iterator[_Pass]:
-    """All candidates after each pass, as long as one of them has a word to predict."""
-    longest, excluded = int(num_words.max()), excluded_tokens(settings)
-    position = torch.arange(longest + 1, device=num_words.device)
-    may_mask = position < num_words[:, None]
-    tokens = torch.where(position == num_words[:, None], EOS, PAD)
+    num_passes: int,
+    excluded: Sequence[int],
+    before_pass: Callable[[], None] | None = None,
+) -> Iterator[CandidatePass]:
+    """All candidates after each pass, as long as one of them has a word to predict.
+
+    Words are predicted where the candidates know no token; `predict` gives log-probabilities, and
+    the search may change this tensor. `excluded` are the tokens that are never written.
+    """
+    tokens = candidates.known
+    position = torch.arange(tokens.shape[1], device=tokens.device)
+    may_mask = (position < candidates.length[:, None]) & tokens.eq(PAD)
+    num_words = may_mask.sum(1)
+    longest = int(num_words.max())
     confidence = torch.zeros(tokens.shape, device=tokens.device)
-    for number in range(settings.passes):
-        if num_masked(longest, number=number, num_passes=settings.passes) == 0:
+    for number in range(num_passes):
+        if num_masked(longest, number=number, num_passes=num_passes) == 0:
             return
         if before_pass is not None:
             before_pass()
-        count = num_masked(num_words, number=number, num_passes=settings.passes)
+        count = num_masked(num_words, number=number, num_passes=num_passes)
         masked = least_probable(confidence, may_mask, count)
-        scores = model.predict(tokens.masked_fill(masked, PLACEHOLDER), ~masked)
+        scores = predict(replace(candidates, known=tokens.masked_fill(masked, PAD)))
         exclude(scores, excluded)
         best = scores.max(dim=-1)
         tokens = torch.where(masked, best.indices, tokens)
         confidence = torch.where(masked, best.values.float(), confidence)
-        yield _Pass(tokens, masked, confidence)
+        yield CandidatePass(tokens, masked, confidence)
 
 
-def _read_passes(passes: Iterable[_Pass], row: int, count: int) -> tuple[PredictionPass, ...]:
-    """The passes over one candidate in which it had a word to predict."""
-    read = (
-        PredictionPass(
-            tuple(one.tokens[row, :count].tolist()),
-            tuple(one.masked[row, :count].tolist()),
-            tuple(one.confidence[row, :count].tolist()),
-        )
-        for one in passes
-    )
-    return tuple(one for one in read if any(one.masked))
+def read_passes(
+    passes: Sequence[CandidatePass], *, row: int, num_words: int
+) -> tuple[WrittenPass, ...]:
+    """The passes over one candidate in which it had a word to predict.
+
+    A masked word counts as deleted, and as new where it was predicted again.
+    """
+    read: list[WrittenPass] = []
+    before: tuple[int, ...] = ()
+    for one in passes:
+        masked = tuple(one.masked[row, :num_words].tolist())
+        if not any(masked):
+            continue
+        tokens = tuple(one.tokens[row, :num_words].tolist())
+        values = tuple(one.confidence[row, :num_words].tolist())
+        read.append(WrittenPass(before, masked[: len(before)], tokens, masked, values))
+        before = tokens
+    return tuple(read)

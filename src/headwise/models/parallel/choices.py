@@ -26,6 +26,8 @@ class LengthKind(Settings):
     """The kinds of structure that can be combined with it."""
     from_source: ClassVar[bool] = False
     """Whether the positions of the decoder follow from the source alone, also in training."""
+    output_form: ClassVar[str | None] = None
+    """What a model with it gives to a search; None: what its structure says."""
     kind: str
 
 
@@ -51,6 +53,7 @@ class ManyBeginLength(LengthKind):
     """The decoder reads a fixed number of positions; what follows the first `</s>` is cut off."""
 
     structures: ClassVar[tuple[str, ...]] = ("independent",)
+    output_form: ClassVar[str | None] = "cut_positions"
     kind: Literal["many_begin"] = "many_begin"
     positions: int = Field(default=64, ge=2, le=4096)
     """Positions of every target, at least the longest target with its end."""
@@ -67,8 +70,19 @@ class UpsampledLength(LengthKind):
     graph."""
 
 
+class EditedLength(LengthKind):
+    """Words are deleted and inserted, so the length changes from round to round (Levenshtein
+    Transformer, Gu, Wang & Zhao 2019)."""
+
+    structures: ClassVar[tuple[str, ...]] = ("independent",)
+    output_form: ClassVar[str | None] = "edits"
+    kind: Literal["edited"] = "edited"
+    insertions: int = Field(default=255, ge=1, le=4095)
+    """Most words that one round inserts between two neighbours."""
+
+
 LengthSettings = Annotated[
-    ClassifierLength | ManyBeginLength | UpsampledLength, Field(discriminator="kind")
+    ClassifierLength | ManyBeginLength | UpsampledLength | EditedLength, Field(discriminator="kind")
 ]
 
 
@@ -159,12 +173,21 @@ class ParallelSettings(TransformerSettings):
                 "input.kind=copy 让解码器读取源语言词元，两种语言须共用一个嵌入；请设 "
                 "embedding.tied=all，或 input.kind=mask",
             )
+        if isinstance(self.length, EditedLength) and isinstance(self.input, CopyInput):
+            raise SettingsError(
+                "input.kind=copy gives each position the source token at the same share of the "
+                "length, but length.kind=edited inserts words anywhere; set input.kind=mask",
+                "input.kind=copy 按位置所占长度的比例给出源词元，而 length.kind=edited "
+                "可在任何地方插入词；请设 input.kind=mask",
+            )
         return self
 
 
 def output_form(model: Any) -> str:
     """What a model of these settings gives to a search."""
-    return model.structure.output_form if isinstance(model, ParallelSettings) else "steps"
+    if not isinstance(model, ParallelSettings):
+        return "steps"
+    return model.length.output_form or model.structure.output_form
 
 
 def is_parallel(model: Any) -> bool:

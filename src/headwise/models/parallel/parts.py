@@ -3,11 +3,14 @@
 from headwise.models.parallel.choices import (
     ClassifierLength,
     CopyInput,
+    EditedLength,
     GraphStructure,
     ManyBeginLength,
     ParallelSettings,
     UpsampledLength,
+    output_form,
 )
+from headwise.models.parallel.edit_heads import EditHeads
 from headwise.models.parallel.length_classifier import LengthClassifier
 from headwise.models.parallel.links import Links
 from headwise.models.parallel.translator import ParallelParts
@@ -29,5 +32,10 @@ def build_parallel_parts(settings: ParallelSettings) -> ParallelParts:
         num_begins=length.positions if isinstance(length, ManyBeginLength) else None,
         factor=length.factor if isinstance(length, UpsampledLength) else None,
         links=links,
-        output_form=structure.output_form,
+        edits=(
+            EditHeads(settings.dim, max_insertions=length.insertions)
+            if isinstance(length, EditedLength)
+            else None
+        ),
+        output_form=output_form(settings),
     )

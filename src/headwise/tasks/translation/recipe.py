@@ -12,7 +12,7 @@ from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
-from headwise.models.parallel.choices import ParallelSettings, output_form
+from headwise.models.parallel.choices import EditedLength, ParallelSettings, output_form
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.transformer_settings import TransformerSettings
 from headwise.settings import Settings
@@ -160,9 +160,28 @@ def check_objective(objective: TranslationObjective, model: ModelSettings) -> No
             f"model.kind={model.kind} 由前面的词元预测下一个；请设 "
             f"model.kind={PARALLEL}，或 training.objective.kind=cross_entropy",
         )
-    if not isinstance(model, ParallelSettings) or output_form(model) == "positions":
+    if not isinstance(model, ParallelSettings):
         return
-    structure = model.structure.kind
+    if isinstance(model.length, EditedLength):
+        check_edits_objective(objective)
+    if model.structure.output_form != "positions":
+        check_alignment_objective(objective, model.structure.kind)
+
+
+def check_edits_objective(objective: TranslationObjective) -> None:
+    """A model that edits has an objective of its own, which shows a part of each target."""
+    if objective.shows_target:
+        raise SettingsError(
+            f"training.objective.kind={objective.kind} chooses what is shown of the target, but "
+            "model.length.kind=edited deletes some of its words itself; set "
+            "training.objective.kind=cross_entropy",
+            f"training.objective.kind={objective.kind} 选择给出目标句的哪一部分，而 "
+            "model.length.kind=edited 自行删去部分词；请设 training.objective.kind=cross_entropy",
+        )
+
+
+def check_alignment_objective(objective: TranslationObjective, structure: str) -> None:
+    """A sum over alignments knows no position of a token."""
     if isinstance(objective, MaskedObjective):
         raise SettingsError(
             "training.objective.kind=masked hides tokens at known positions, but with "

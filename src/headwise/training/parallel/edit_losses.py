@@ -92,18 +92,17 @@ class EditSums(NamedTuple):
 def edit_losses(
     model: EditModel,
     target: Int[Tensor, "pair label"],
+    deleted: Bool[Tensor, "pair label"],
     *,
     word_smoothing: float = WORD_SMOOTHING,
     count_smoothing: float = COUNT_SMOOTHING,
-    generator: torch.Generator | None = None,
     chunk_size: int | None = None,
 ) -> EditSums:
     """The losses of one batch. Targets begin with <s>, end with </s> and are padded at the right.
 
-    Without a generator, the random numbers are torch's on the device of the targets, which the
-    training loop seeds for each step.
+    `deleted` are the words that the model starts without: in training those of `draw_deletions`.
     """
-    start = delete_tokens(target, draw_deletions(target, generator=generator))
+    start = delete_tokens(target, deleted)
     edits = expert_edits(start, target)
     hidden = model.states(start, torch.ones_like(start, dtype=torch.bool))
     counts = class_loss(
@@ -141,6 +140,8 @@ def draw_deletions(
     """The words to delete: their number is uniform in 0 … n, and each set of so many is as likely.
 
     0 is needed: from whole targets the model learns to insert nothing, where the search must end.
+    Without a generator, the random numbers are torch's on the device of the targets, which the
+    training loop seeds for each step.
     """
     words = is_word(target)
     num_words = words.sum(1)
