@@ -111,6 +111,8 @@ def _with_n_best(
             max_length=settings.max_length,
             forbidden=settings.forbidden,
         )
+    if not settings.over_steppers:
+        raise _too_few(settings, n_best)
     kind = _kind_of(type(settings))
     is_narrow = isinstance(settings, BeamSettings)
     what = "the beam is narrower" if is_narrow else f"{kind} search finds one translation"
@@ -122,4 +124,28 @@ def _with_n_best(
             f"{max(5, n_best)}}}"
         ),
         zh=f"n_best 为 {n_best}，但候选不足；请用 decoding {{kind: beam, size: {max(5, n_best)}}}",
+    )
+
+
+def _too_few(settings: GenerationSettings, n_best: int) -> Refusal:
+    """The refusal of a kind that does not generate token by token; beam search is no way out."""
+    kind, count = _kind_of(type(settings)), settings.num_hypotheses
+    found, found_zh = ("one translation", "一个译文") if count == 1 else (f"{count}", f"{count} 个")
+    able = [
+        _kind_of(one)
+        for one in decoding_kinds()
+        if not one().over_steppers and one().with_num_results(n_best, may_widen=True) is not None
+    ]
+    return Refusal(
+        422,
+        "too_few_candidates",
+        en=(
+            f"n_best is {n_best}, but {kind} search finds {found}; ask for fewer, for more "
+            "candidates, or for a kind that finds several, if the model allows it: "
+            f"{', '.join(able)}"
+        ),
+        zh=(
+            f"n_best 为 {n_best}，而 {kind} 解码只找到{found_zh}；请减少 n_best、增加候选，"
+            f"或改用能找到多个译文的解码（须模型支持）：{'、'.join(able)}"
+        ),
     )
