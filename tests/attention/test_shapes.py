@@ -147,7 +147,7 @@ def test_what_a_layer_has_for_its_own_sequence_is_not_left_out_in_another(
         settings, dim=16, num_heads=2, dropout_rate=0.0, role="encoder", relation=relation
     )
     x = torch.ones(2, 5, 16)
-    said = f"{why}; give the same tensor as x and memory, or use attention\\.kind=fused"
+    said = f"{why}; give the same tensor as x and memory, or use a kernel for two sequences"
     asked = (
         partial(layer, x, x.clone(), everything()),
         partial(layer.weights, x, x.clone(), everything()),

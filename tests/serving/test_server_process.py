@@ -175,7 +175,7 @@ def worker_process_of(server: ServerProcess) -> int:
     return next(
         int(pid)
         for pid in children.split()
-        if "searcher" in Path(f"/proc/{pid}/cmdline").read_text()
+        if "worker_process" in Path(f"/proc/{pid}/cmdline").read_text()
     )
 
 

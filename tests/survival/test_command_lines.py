@@ -136,7 +136,7 @@ def _nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
         "comparing.attention.compare_attention",
         "comparing.lineage.compare_lineage",
         "exporting.export.export_translator",
-        "serving.running.serve",
+        "serving.uvicorn_server.serve",
     ):
         monkeypatch.setattr(f"headwise.{place}", stop)
     for place in ("tasks.run.train", "tasks.run.check_run", "tasks.planner.plan_recipe"):

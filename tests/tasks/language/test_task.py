@@ -211,7 +211,9 @@ def test_check_tells_parameters_time_and_memory(
 def test_counting_by_several_processes_is_refused(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
+    launched = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    for name, value in launched.items():
+        monkeypatch.setenv(name, value)
     data = {"language": "en", "train": str(text)}
     recipe = recipe_from({"task": "language_modeling", "data": data})
     with pytest.raises(

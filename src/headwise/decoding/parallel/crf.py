@@ -47,7 +47,7 @@ def find_best_path(
     candidates: Int[Tensor, "pair position candidate"],
     lengths: Int[Tensor, " pair"],
 ) -> BestPath:
-    """The tokens with the highest score; of equal ones the first candidates from the end on."""
+    """The sequence of candidates with the highest score."""
     emissions, transitions = (
         x.to(torch.promote_types(x.dtype, torch.float32)) for x in (emissions, transitions)
     )

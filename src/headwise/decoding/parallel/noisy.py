@@ -37,7 +37,7 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ChosenCandidate:
     """The chosen candidate of one sentence, and what the judge said of it."""
 
     number: int
@@ -53,7 +53,7 @@ def choose_candidates(
     *,
     judge: Judge,
     comparison: Comparison = "mean",
-) -> list[Verdict]:
+) -> list[ChosenCandidate]:
     """The best candidate of each source; tokens come without the end of sentence."""
     if len(sources) != len(candidates) or not all(candidates):
         empty = [number for number, some in enumerate(candidates) if not some]
@@ -67,16 +67,19 @@ def choose_candidates(
     different = [list(dict.fromkeys(tuple(one) for one in some)) for some in candidates]
     asked = [(source, one) for source, some in zip(sources, different, strict=True) for one in some]
     answers = iter(judge.log_probabilities([s for s, _ in asked], [t for _, t in asked]))
-    verdicts = []
+    chosen = []
     for given, some in zip(candidates, different, strict=True):
-        numbers = {
-            tokens: number for number, tokens in reversed(list(enumerate(map(tuple, given))))
-        }
-        judged = [_judge(numbers[tokens], tokens, next(answers), comparison) for tokens in some]
-        verdicts.append(max(judged, key=lambda one: one.score))
-    return verdicts
+        numbers = [[tuple(one) for one in given].index(tokens) for tokens in some]
+        judged = [
+            _judge(number, tokens, next(answers), comparison)
+            for number, tokens in zip(numbers, some, strict=True)
+        ]
+        chosen.append(max(judged, key=lambda one: one.score))
+    return chosen
 
 
-def _judge(number: int, tokens: tuple[int, ...], total: float, comparison: Comparison) -> Verdict:
+def _judge(
+    number: int, tokens: tuple[int, ...], total: float, comparison: Comparison
+) -> ChosenCandidate:
     score = total / (len(tokens) + 1) if comparison == "mean" else total
-    return Verdict(number, tokens, total, score)
+    return ChosenCandidate(number, tokens, total, score)

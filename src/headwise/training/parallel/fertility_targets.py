@@ -108,7 +108,7 @@ def limit_fertilities(
             f"a target is more than {most} times as long as its source, each token of which is "
             f"copied {most} times at most; raise the largest fertility, or drop such pairs with "
             "data.filter.max_ratio",
-            f"有目标句长于源句的 {most} 倍，而每个源词元最多复制 {most} 次；请增大最大繁殖数，"
+            f"有目标句长于源句的 {most} 倍，而每个源词元最多复制 {most} 次；请增大最大繁衍率，"
             "或用 data.filter.max_ratio 去掉这样的句对",
         )
     place = torch.arange(segment.shape[1], device=segment.device)
