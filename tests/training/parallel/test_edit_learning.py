@@ -14,7 +14,7 @@ from headwise.initialization import initialize
 from headwise.models.parallel.edit_heads import EditHeads
 from headwise.randomness import numpy_generator, torch_generator
 from headwise.text.tokenizer import PAD
-from headwise.training.parallel.edit_losses import edit_losses
+from headwise.training.parallel.edit_losses import draw_deletions, edit_losses
 from tests.data.test_token_edits import padded
 
 VOCAB, DIM, LONGEST = 13, 48, 5
@@ -82,7 +82,8 @@ def train(model: Reader, num_steps: int) -> None:
         strings = draw(64, step)
         model.source = padded(strings)
         target = padded([words[::-1] for words in strings])
-        sums = edit_losses(model, target, generator=torch_generator("edits", step))
+        deleted = draw_deletions(target, generator=torch_generator("edits", step))
+        sums = edit_losses(model, target, deleted)
         optimizer.zero_grad()
         (sums.total.loss / sums.total.num_tokens).backward()
         optimizer.step()

@@ -4,7 +4,6 @@ from collections import Counter
 from itertools import combinations
 from math import comb
 
-import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,7 +13,6 @@ from headwise.initialization import initialize
 from headwise.models.parallel.edit_heads import EditHeads
 from headwise.randomness import torch_generator
 from headwise.text.tokenizer import EOS, PAD
-from headwise.training.parallel import edit_losses as losses
 from headwise.training.parallel.edit_losses import (
     best_words,
     class_loss,
@@ -86,13 +84,12 @@ def losses_of_one(model: MixingModel, target: list[int], start: list[int]) -> Te
     return torch.stack([torch.as_tensor(one).double() for one in (counts, words, deletions)])
 
 
-def test_a_batch_is_the_sum_of_its_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_the_sum_of_its_pairs() -> None:
     targets = [words for words in drawn(19, 11, vocab=10) if words]
     target = padded(targets)
     chosen = draw_deletions(target, generator=torch_generator("chosen"))
-    monkeypatch.setattr(losses, "draw_deletions", lambda *_, generator: chosen)
     model = MixingModel()
-    sums = edit_losses(model, target)
+    sums = edit_losses(model, target, chosen)
     model_calls = len(model.calls)
     starts = [[w for w in row.tolist() if w > EOS] for row in delete_tokens(target, chosen)]
     expected = sum(
@@ -110,7 +107,7 @@ def test_a_batch_is_the_sum_of_its_pairs(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_words_that_lack_are_not_shown() -> None:
     target, model = padded(drawn(17, 7)), MixingModel()
-    edit_losses(model, target, generator=torch_generator("shown"))
+    edit_losses(model, target, draw_deletions(target, generator=torch_generator("shown")))
     (start, _), (shown, known), (written, written_known) = model.calls
     assert shown[known].equal(target[known])
     assert shown[~known].eq(3).all()
@@ -120,10 +117,9 @@ def test_the_words_that_lack_are_not_shown() -> None:
 
 
 def test_gradients_reach_every_weight() -> None:
-    model = MixingModel()
-    edit_losses(
-        model, padded(drawn(17, 7)), generator=torch_generator("grad")
-    ).total.loss.backward()
+    model, target = MixingModel(), padded(drawn(17, 7))
+    deleted = draw_deletions(target, generator=torch_generator("grad"))
+    edit_losses(model, target, deleted).total.loss.backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
@@ -158,7 +154,8 @@ class Expert:
 def test_the_expert_itself_has_no_loss_but_that_of_its_wrong_words() -> None:
     target = padded([words for words in drawn(29, 11, vocab=10) if len(words) > 3])
     model = Expert(target, num_counts=12)
-    sums = edit_losses(model, target, count_smoothing=0.0, generator=torch_generator("expert"))
+    deleted = draw_deletions(target, generator=torch_generator("expert"))
+    sums = edit_losses(model, target, deleted, count_smoothing=0.0)
     assert sums.counts.loss == 0
     assert sums.deletions.loss == 0
     assert sums.words.loss > 0
@@ -184,8 +181,8 @@ def test_each_number_of_deletions_and_each_set_is_as_likely() -> None:
 
 
 def test_a_batch_of_empty_targets_has_no_words() -> None:
-    model = MixingModel()
-    sums = edit_losses(model, padded([[], []]))
+    model, target = MixingModel(), padded([[], []])
+    sums = edit_losses(model, target, draw_deletions(target, generator=None))
     assert sums.words.num_tokens == 0
     assert sums.words.loss == 0
     assert sums.counts.num_tokens == 2

@@ -97,9 +97,6 @@ class RoundTensors:
     before: EditedRows
     deleted: Bool[Tensor, "row position"]
     deletion_probability: Float[Tensor, "row position"]
-    inserted: Int[Tensor, "row gap"]
-    insertion_probability: Float[Tensor, "row gap"]
-    """Of the counts that the policy chose."""
     is_cut: Bool[Tensor, " row"]
     """Whether the limit allowed fewer placeholders than the policy chose."""
     known: Bool[Tensor, "row position_after"]
@@ -115,7 +112,7 @@ def run_round(
 ) -> RoundTensors:
     """Delete, insert and fill once."""
     left, deleted, deletion_probability = delete_words(policies, rows)
-    wanted, insertion_probability = count_insertions(policies, left, penalty=insertion_penalty)
+    wanted = count_insertions(policies, left, penalty=insertion_penalty)
     counts = share_room(wanted, left.limits - is_word(left.tokens).sum(1))
     width = int((left.tokens.ne(PAD).sum(1) + counts.sum(1)).max())
     tokens, known = insert_placeholders(left.tokens, counts, width=width)
@@ -125,8 +122,6 @@ def run_round(
         rows,
         deleted,
         deletion_probability,
-        counts,
-        insertion_probability,
         wanted.ne(counts).any(1),
         known,
         fill_placeholders(policies, longer, known, excluded=excluded),
@@ -153,14 +148,11 @@ def delete_words(
 
 def count_insertions(
     policies: EditPolicies, rows: EditedRows, *, penalty: float
-) -> tuple[Int[Tensor, "row gap"], Float[Tensor, "row gap"]]:
-    """The number of placeholders that the policy wants in each gap, and its probability."""
+) -> Int[Tensor, "row gap"]:
+    """The number of placeholders that the policy wants in each gap."""
     table = policies.insert(rows.tokens, rows.sentences).float()
-    weighed = table.clone()
-    weighed[..., 0] -= penalty
-    is_gap = rows.tokens[:, 1:].ne(PAD)
-    wanted = torch.where(is_gap, weighed.argmax(-1), 0)
-    return wanted, table.gather(2, wanted[..., None])[..., 0].exp().masked_fill(~is_gap, 0.0)
+    table[..., 0] -= penalty
+    return torch.where(rows.tokens[:, 1:].ne(PAD), table.argmax(-1), 0)
 
 
 def share_room(wanted: Int[Tensor, "row gap"], room: Int[Tensor, " row"]) -> Int[Tensor, "row gap"]:
