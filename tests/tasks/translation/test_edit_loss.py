@@ -52,7 +52,7 @@ def test_a_validation_knows_the_number_of_words_alone() -> None:
     for number, words in enumerate(TARGETS):
         row = torch.tensor([[BOS, *[UNKNOWN] * len(words), EOS]])
         scores = decoder.fill(row, row.ne(UNKNOWN), torch.tensor([number]))[0, 1:-1]
-        total -= float(scores[range(len(words)), words].sum())
+        total -= float(scores[range(len(words)), words].detach().sum())
     assert float(sums.negative_log_likelihood) == pytest.approx(total, rel=1e-5)
     again = loss_of(recipe, model).loss(batch_of(PAIRS))
     assert sums.loss == again.loss, "no random numbers"

@@ -116,9 +116,10 @@ class TranslationRecipe(AnyRecipe):
             rows=source,
             enough=2 * self.data.row_tokens,
         )
+        # A decoder that edits reads the beginning of the sentence as well.
         check_rows(
             target_limits(self.model),
-            self.data.row_tokens,
+            self.data.row_tokens + (output_form(self.model) == "edits"),
             rows=("data.row_tokens", "data.row_tokens"),
         )
         if isinstance(self.model, TransformerSettings):
