@@ -26,8 +26,8 @@ LINES = {
         "from headwise.decoding.token_mapping import TokenMapping, TokenMappingSettings\n"
         "from headwise.decoding.search.beam"
     ),
-    "    GreedySettings | BeamSettings": (
-        "    TokenMappingSettings | GreedySettings | BeamSettings"
+    "DecodingSettings = Annotated[\n    GreedySettings": (
+        "DecodingSettings = Annotated[\n    TokenMappingSettings | GreedySettings"
     ),
     "        case _:": (
         "        case TokenMappingSettings():\n"

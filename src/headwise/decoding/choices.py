@@ -1,6 +1,7 @@
 """The kinds of generation a recipe may name under `decoding: {kind: …}`.
 
     decoding: {kind: greedy}
+    decoding: {kind: drafted, drafter: {kind: jacobi}, block: 4}
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
     decoding: {kind: one_pass, lengths: 5}                         parallel models
@@ -22,6 +23,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
+from headwise.decoding.drafting.generator import DraftedSearch, DraftedSettings
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
 from headwise.decoding.parallel.ctc_search import CtcBeamSettings, CtcSearch
@@ -44,6 +46,7 @@ from headwise.errors import SettingsError, UsageError
 __all__ = [
     "BeamSettings",
     "DecodingSettings",
+    "DraftedSettings",
     "EditSettings",
     "GreedySettings",
     "MaskPredictSettings",
@@ -53,6 +56,7 @@ __all__ = [
     "decode",
     "default_decoding",
     "decoding_kinds",
+    "kinds_with_several_results",
     "make_generator",
 ]
 
@@ -60,6 +64,7 @@ DecodingSettings = Annotated[
     GreedySettings
     | BeamSettings
     | SamplingSettings
+    | DraftedSettings
     | OnePassSettings
     | MaskPredictSettings
     | EditSettings
@@ -122,6 +127,16 @@ def check_output_form(settings: GenerationSettings, output_form: str) -> None:
     )
 
 
+def kinds_with_several_results(settings: GenerationSettings) -> list[str]:
+    """The kinds that find several results for a sentence, for models that these settings suit."""
+    return [
+        str(kind.model_fields["kind"].default)
+        for kind in decoding_kinds()
+        if set(kind.output_forms) & set(settings.output_forms)
+        and kind().with_num_results(2, may_widen=True) is not None
+    ]
+
+
 def make_generator(settings: GenerationSettings, model: Any) -> Generator:
     """The generator of these settings; `model` is what a model offers (`models/steppers.py`)."""
     if isinstance(settings, GenerationSettings):
@@ -129,6 +144,8 @@ def make_generator(settings: GenerationSettings, model: Any) -> Generator:
     match settings:
         case GreedySettings() | BeamSettings() | SamplingSettings():
             return StepperSearch(model)
+        case DraftedSettings():
+            return DraftedSearch(model)
         case OnePassSettings() | CtcBeamSettings() if model.output_form == "alignment":
             return CtcSearch(model)
         case (

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal, overload
 
 import torch
@@ -32,6 +33,7 @@ from headwise.blocks.residual import Residual
 from headwise.errors import UsageError
 from headwise.initialization import Unfilled, initialize
 from headwise.models.decoder_only import DecoderOnly
+from headwise.models.draft_heads import DraftHeads, DraftHeadSettings
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
@@ -58,6 +60,9 @@ class EncoderDecoderSettings(TransformerSettings):
     """The Transformer of Attention Is All You Need."""
 
     kind: Literal["encoder_decoder"] = "encoder_decoder"
+    draft_heads: DraftHeadSettings = DraftHeadSettings()
+    start_from: Path | None = None
+    """A translator (its bundle or run) whose tokenizers and weights the training begins with."""
 
 
 class DecoderOnlySettings(StackSettings):
@@ -170,9 +175,11 @@ def build_model(
         model: TranslationModel
         match settings:
             case EncoderDecoderSettings():
-                model = _assemble(
-                    settings, EncoderDecoder, source_size=source_size, target_size=target_size
-                )
+                heads = settings.draft_heads
+                drafting = DraftHeads(heads, dim=settings.dim) if heads.count else None
+                make: Callable[..., EncoderDecoder]
+                make = partial(EncoderDecoder, draft_heads=drafting)
+                model = _assemble(settings, make, source_size=source_size, target_size=target_size)
             case ParallelSettings():
                 make = partial(ParallelTranslator, parallel=build_parallel_parts(settings))
                 model = _assemble(settings, make, source_size=source_size, target_size=target_size)

@@ -217,8 +217,8 @@ class TrainingSettings(Settings):
     optimizer: AdamWOptimizer = AdamWOptimizer()
     schedule: ScheduleSettings = InverseSqrtSchedule()
     freeze: tuple[str, ...] = ()
-    """Weights that are not trained: patterns of names (`encoder.embedding.*`) or ranges of blocks
-    (`layers 0-1`)."""
+    """Weights that are not trained: patterns of names (`encoder.embedding.*`), ranges of blocks
+    (`layers 0-1`), or everything except a pattern (`not draft_heads.*`)."""
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """The learning rate of a layer is this times that of the layer above it (embeddings lowest); 1:
     the same rate for all."""

@@ -10,7 +10,12 @@ n-best, contradictions.
 from collections.abc import Sequence
 from typing import cast
 
-from headwise.decoding.choices import BeamSettings, DecodingSettings, decoding_kinds
+from headwise.decoding.choices import (
+    BeamSettings,
+    DecodingSettings,
+    decoding_kinds,
+    kinds_with_several_results,
+)
 from headwise.decoding.generation_settings import GenerationSettings, check_phrase_texts
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.serving.http.errors import Refusal
@@ -111,41 +116,21 @@ def _with_n_best(
             max_length=settings.max_length,
             forbidden=settings.forbidden,
         )
-    if not settings.over_steppers:
-        raise _too_few(settings, n_best)
     kind = _kind_of(type(settings))
     is_narrow = isinstance(settings, BeamSettings)
     what = "the beam is narrower" if is_narrow else f"{kind} search finds one translation"
+    if not is_narrow and settings.num_hypotheses > 1:
+        what = f"{kind} search has {settings.num_hypotheses} candidates"
+    kinds = kinds_with_several_results(settings)
+    if settings.over_steppers:
+        way = f"decoding {{kind: {kinds[0]}, size: {max(5, n_best)}}}"
+    elif kinds:
+        way = f"decoding {{kind: {' or '.join(kinds)}}} with at least {n_best} candidates"
+    else:
+        way = "n_best 1"
     raise Refusal(
         422,
         "too_few_candidates",
-        en=(
-            f"n_best is {n_best}, but {what}; ask for decoding {{kind: beam, size: "
-            f"{max(5, n_best)}}}"
-        ),
-        zh=f"n_best 为 {n_best}，但候选不足；请用 decoding {{kind: beam, size: {max(5, n_best)}}}",
-    )
-
-
-def _too_few(settings: GenerationSettings, n_best: int) -> Refusal:
-    """The refusal of a kind that does not generate token by token; beam search is no way out."""
-    kind, count = _kind_of(type(settings)), settings.num_hypotheses
-    found, found_zh = ("one translation", "一个译文") if count == 1 else (f"{count}", f"{count} 个")
-    able = [
-        _kind_of(one)
-        for one in decoding_kinds()
-        if not one().over_steppers and one().with_num_results(n_best, may_widen=True) is not None
-    ]
-    return Refusal(
-        422,
-        "too_few_candidates",
-        en=(
-            f"n_best is {n_best}, but {kind} search finds {found}; ask for fewer, for more "
-            "candidates, or for a kind that finds several, if the model allows it: "
-            f"{', '.join(able)}"
-        ),
-        zh=(
-            f"n_best 为 {n_best}，而 {kind} 解码只找到{found_zh}；请减少 n_best、增加候选，"
-            f"或改用能找到多个译文的解码（须模型支持）：{'、'.join(able)}"
-        ),
+        en=f"n_best is {n_best}, but {what}; ask for {way}",
+        zh=f"n_best 为 {n_best}，但候选不足；请用 {way}",
     )

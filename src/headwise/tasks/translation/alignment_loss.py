@@ -50,7 +50,7 @@ class Rows(NamedTuple):
     position: Int[Tensor, "row position"]
 
 
-class Pairs(NamedTuple):
+class PairsOfBatch(NamedTuple):
     """The pairs of a batch, one per row."""
 
     rows: UnpackedSentences
@@ -135,7 +135,7 @@ class AlignmentLoss:
         num_tokens = torch.where(fitting, pairs.num_tokens, 0).sum()
         return LossSums(total, total.detach(), num_tokens)
 
-    def unpack(self, batch: PackedBatch, rows: Rows) -> Pairs:
+    def unpack(self, batch: PackedBatch, rows: Rows) -> PairsOfBatch:
         """Where the positions of each pair are, and its labels: for CTC the target's tokens, for a
         graph also the beginning and the end of the sentence."""
         targets = unpack_sentences(batch.target_segment, batch.target_position)
@@ -143,16 +143,18 @@ class AlignmentLoss:
         count = targets.length
         if self.is_graph:
             begin = torch.full_like(labels[:, :1], BOS)
-            return Pairs(
+            return PairsOfBatch(
                 unpack_sentences(rows.segment, rows.position),
                 torch.cat([begin, labels], dim=1),
                 count + 1,
                 count,
             )
         without_end = torch.where(labels == EOS, PAD, labels)
-        return Pairs(unpack_sentences(rows.segment, rows.position), without_end, count - 1, count)
+        return PairsOfBatch(
+            unpack_sentences(rows.segment, rows.position), without_end, count - 1, count
+        )
 
-    def candidates(self, pairs: Pairs) -> Int[Tensor, "pair column"]:
+    def candidates(self, pairs: PairsOfBatch) -> Int[Tensor, "pair column"]:
         """The tokens whose probabilities are needed: for CTC also the blank, first."""
         if self.is_graph:
             return pairs.labels
@@ -177,7 +179,7 @@ class AlignmentLoss:
 
     def graph_losses(
         self,
-        pairs: Pairs,
+        pairs: PairsOfBatch,
         states: Float[Tensor, "pair vertex dim"],
         shown: Int[Tensor, "pair vertex"],
     ) -> tuple[Float[Tensor, " pair"], Bool[Tensor, " pair"]]:
@@ -230,7 +232,7 @@ class AlignmentLoss:
         return pairs.rows.gather_back(chosen[..., None])[..., 0]
 
     def align(
-        self, pairs: Pairs, states: Float[Tensor, "pair position dim"]
+        self, pairs: PairsOfBatch, states: Float[Tensor, "pair position dim"]
     ) -> tuple[Int[Tensor, "pair position"], Bool[Tensor, "pair position"]]:
         """What each position writes in the best alignment, PAD for a blank; and which positions
         count: with CTC all, in a graph those that the path visits."""

@@ -15,7 +15,9 @@ import torch
 
 from headwise.data.batching import ALL_ROWS, Cursor, PairSource, Share, batches, evaluation_batches
 from headwise.data.packing import PackedBatch
+from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.translation_model import TranslationModel
+from headwise.tasks.translation.draft_heads_loss import add_heads_loss
 from headwise.training.losses import LossSums, cross_entropy
 from headwise.training.updates import Trainable
 
@@ -38,11 +40,23 @@ class TranslationLoss:
             source_position=batch.source_position,
             target_position=batch.target_position,
         )
-        return cross_entropy(
+        sums = cross_entropy(
             hidden.flatten(0, 1),
             self.module.output.weight,
             targets=batch.target_output.flatten(),
             bias=self.module.output.bias,
+            smoothing=self.label_smoothing,
+            chunk_size=self.chunk_size,
+        )
+        module = self.module
+        if not isinstance(module, EncoderDecoder) or module.draft_heads is None:
+            return sums
+        return add_heads_loss(
+            sums,
+            module,
+            module.draft_heads,
+            hidden,
+            batch,
             smoothing=self.label_smoothing,
             chunk_size=self.chunk_size,
         )

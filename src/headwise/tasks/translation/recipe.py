@@ -7,7 +7,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from headwise.blocks.choices import check_recomputing
 from headwise.data.pairs.choices import DataSettings
-from headwise.decoding.choices import DecodingSettings, check_output_form, default_decoding
+from headwise.decoding.choices import (
+    DecodingSettings,
+    DraftedSettings,
+    check_output_form,
+    default_decoding,
+)
 from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
@@ -105,6 +110,7 @@ class TranslationRecipe(AnyRecipe):
                 "model.embedding.tied=output",
             )
         self._check_kind()
+        self._check_drafting()
         # Source rows are in the proportion of the languages, which only the text knows.
         source = (
             "data.row_tokens, and source rows may be longer",
@@ -141,6 +147,27 @@ class TranslationRecipe(AnyRecipe):
             check_word_by_word(self.training)
         check_output_form(self.decoding, output_form(self.model))
         check_objective(self.training.objective, self.model)
+
+    def _check_drafting(self) -> None:
+        if not isinstance(self.decoding, DraftedSettings):
+            return
+        if not isinstance(self.model, EncoderDecoderSettings):
+            raise SettingsError(
+                f"decoding.kind=drafted verifies several tokens in one pass, and model.kind="
+                f"{self.model.kind} reads them one by one; set decoding.kind=greedy",
+                f"decoding.kind=drafted 一次验证多个词元，而 model.kind={self.model.kind} "
+                "逐个读取；请设 decoding.kind=greedy",
+            )
+        count = self.model.draft_heads.count
+        if self.decoding.num_heads > count:
+            raise SettingsError(
+                f"decoding.block is {self.decoding.num_heads} with decoding.drafter.kind=heads, "
+                f"but model.draft_heads.count is {count}; set them to the same number, or use "
+                "another decoding.drafter.kind",
+                f"decoding.drafter.kind=heads 时 decoding.block 为 {self.decoding.num_heads}，而 "
+                f"model.draft_heads.count 为 {count}；请设为相同的数，或换用其他 "
+                "decoding.drafter.kind",
+            )
 
     @property
     def training_as_run(self) -> TrainingSettings:

@@ -15,6 +15,7 @@ from torch import nn
 from headwise.data.batching import Share
 from headwise.data.pairs.filtering import FilterReport
 from headwise.data.pairs.preparation import (
+    GivenTokenizers,
     PreparedData,
     describe_inputs,
     open_prepared,
@@ -51,6 +52,7 @@ from headwise.tasks.translation.training_rows import check_targets, pairs_for, r
 from headwise.tasks.translation.translated_part import FOLDER as TRANSLATIONS
 from headwise.tasks.translation.translated_part import translate_part
 from headwise.tasks.translation.translator import Translator
+from headwise.tasks.translation.translator_start import find_translator_start
 from headwise.tasks.translation.validation import Validation
 from headwise.tasks.translation.yardstick import translation_yardstick
 from headwise.tasks.vocabulary_progress import watch_vocabulary
@@ -63,6 +65,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
 
     def check(self, recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
         check_start(recipe, num_processes=num_processes, anyway=anyway)
+        find_translator_start(recipe)
 
     def prepare(self, recipe: TranslationRecipe, directory: Path, watcher: Events) -> PreparedData:
         watcher.note(say("preparing the data …", "正在准备数据……"))
@@ -77,6 +80,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
             recipe.text,
             directory,
             earlier_seed=recipe.training.seed,
+            given=_given_tokenizers(recipe),
             progress=lambda part, done: watcher.count(labels.get(part, part), done, None),
             vocabulary_progress=watch_vocabulary(watcher),
         )
@@ -93,12 +97,16 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         return {"pairs": len(prepared.train)}
 
     def build(self, recipe: TranslationRecipe, prepared: PreparedData) -> TranslationModel:
-        return build_model(
+        model = build_model(
             recipe.model,
             source_size=prepared.tokenizers.source.size,
             target_size=prepared.tokenizers.target.size,
             generator=torch_generator(recipe.training.seed, "weights"),
         )
+        start = find_translator_start(recipe)
+        if start is not None:
+            start.put_into(model)
+        return model
 
     def planned_step(self, recipe: TranslationRecipe, bundle: Path | None = None) -> PlannedStep:
         return plan_step(recipe, find_vocabularies(recipe.text.size, bundle))
@@ -190,7 +198,8 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         return translation_yardstick(recipe)
 
     def shared_data(self, recipe: TranslationRecipe) -> str:
-        return describe_inputs(recipe.data, recipe.text)[:16]
+        given = _given_tokenizers(recipe)
+        return describe_inputs(recipe.data, recipe.text, given=given)[:16]
 
     def check_prepared(self, recipe: TranslationRecipe, prepared: PreparedData) -> None:
         check_lengths(recipe, prepared)
@@ -215,6 +224,11 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     def summarize(self, directory: Path) -> str:
         data = load_translator_bundle(directory).recipe.data
         return f"{data.source} → {data.target}"
+
+
+def _given_tokenizers(recipe: TranslationRecipe) -> GivenTokenizers | None:
+    start = find_translator_start(recipe)
+    return None if start is None else start.tokenizers
 
 
 def _translator(
