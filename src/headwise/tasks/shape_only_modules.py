@@ -2,7 +2,7 @@
 
 Some models read from the batch how many sentences a row holds and how long they are; tensors
 without numbers cannot say. `make_contentless` replaces those places: a row is cut into sentences of
-one length without padding (in the recurrent translator a row is one sentence). Recurrent layers are
+one length without padding (in recurrent and parallel translators a row is one sentence). Recurrent layers are
 computed by their equations, because torch's fused loops hide their matrix products. Shapes, and
 thus memory and operations, stay those of the real step. `headwise plan` uses this.
 
@@ -19,6 +19,7 @@ from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.recurrent_cells import CELLS, RecurrentLayer, RecurrentStack
 from headwise.models.elmo import DirectedLayer, ElmoEncoder
+from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.recurrent.translator import RecurrentTranslator
 from headwise.models.recurrent_encoder import SentenceReader
 
@@ -39,7 +40,7 @@ def make_contentless(module: nn.Module, *, cuda: bool = False) -> None:
     """Change a module that is to be traced; `cuda`: with attention as a GPU has it."""
     for part in module.modules():
         match part:
-            case RecurrentTranslator():
+            case RecurrentTranslator() | ParallelTranslator():
                 part.assumes_full_rows = True
             case RecurrentLayer() | RecurrentStack():
                 _replace_forward(part, partial(part.forward, written_out=True))

@@ -74,6 +74,9 @@ class ParallelParts:
 class ParallelTranslator(EncoderDecoder):
     """Parts are handed in by `build_model` (models/choices.py)."""
 
+    assumes_full_rows = False
+    """Whether losses take each row as one sentence without padding, for plans without numbers."""
+
     def __init__(
         self,
         *,

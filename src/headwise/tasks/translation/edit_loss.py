@@ -13,7 +13,7 @@ A validation starts from nothing, as a search does, and is not smoothed in the n
 draws no random numbers; its perplexity is that of the words if only their number is known, as for
 other parallel models.
 
-Tested against: sentences one by one, and training on the pocket corpus.
+Tested against: sentences one by one, training on the pocket corpus, and plans.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.unpacking import unpack_sentences
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.tokenizer import BOS
-from headwise.training.losses import LossSums
+from headwise.training.losses import LossSums, cross_entropy
 from headwise.training.parallel.edit_losses import draw_deletions, edit_losses
 
 
@@ -46,6 +46,8 @@ class EditLoss:
         memory = self.module.encode(
             batch.source, segment=batch.source_segment, position=batch.source_position
         )
+        if self.module.assumes_full_rows:
+            return self.full_rows(batch, memory)
         return self.sum_edits(batch, memory)
 
     @torch.compiler.disable
@@ -65,6 +67,23 @@ class EditLoss:
             word_smoothing=self.recipe.training.objective.label_smoothing,
             chunk_size=self.chunk_size,
         ).total
+
+    def full_rows(self, batch: PackedBatch, memory: Float[Tensor, "row source dim"]) -> LossSums:
+        """The same operations for a plan, on rows of one sentence of which half the words lack."""
+        decoder, target = EditDecoder(self.module, memory, batch.source_segment), batch.target_input
+        known, half = torch.ones_like(target, dtype=torch.bool), max(1, target.shape[1] // 2)
+        counts = decoder.insertion_logits(decoder.states(target, known))
+        hidden = decoder.states(target, known)[:, :half]
+        words = cross_entropy(
+            hidden.flatten(0, 1),
+            self.module.output.weight,
+            targets=target[:, :half].flatten(),
+            bias=self.module.output.bias,
+            chunk_size=self.chunk_size,
+        )
+        deletions = decoder.deletion_logits(decoder.states(target, known), known)
+        classes = [table.float().log_softmax(-1).sum() for table in (counts, deletions)]
+        return words._replace(loss=words.loss - sum(classes))
 
 
 def unpack_targets(batch: PackedBatch) -> Int[Tensor, "pair label"]:
