@@ -19,6 +19,7 @@ from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
 from headwise.models.parallel.choices import (
     CrfStructure,
+    EditedLength,
     FertilityLength,
     ParallelSettings,
     output_form,
@@ -131,9 +132,10 @@ class TranslationRecipe(AnyRecipe):
             rows=source,
             enough=2 * self.data.row_tokens,
         )
+        # A decoder that edits reads the beginning of the sentence as well.
         check_rows(
             target_limits(self.model),
-            self.data.row_tokens,
+            self.data.row_tokens + (output_form(self.model) == "edits"),
             rows=("data.row_tokens", "data.row_tokens"),
         )
         if isinstance(self.model, TransformerSettings):
@@ -202,9 +204,26 @@ def check_objective(objective: TranslationObjective, model: ModelSettings) -> No
     if not isinstance(model, ParallelSettings):
         return
     check_whole_targets(objective, model)
-    if not model.structure.sums_alignments:
-        return
-    structure = model.structure.kind
+    if isinstance(model.length, EditedLength):
+        check_edits_objective(objective)
+    if model.structure.sums_alignments:
+        check_alignment_objective(objective, model.structure.kind)
+
+
+def check_edits_objective(objective: TranslationObjective) -> None:
+    """A model that edits has an objective of its own, which shows a part of each target."""
+    if objective.shows_target:
+        raise SettingsError(
+            f"training.objective.kind={objective.kind} chooses what is shown of the target, but "
+            "model.length.kind=edited deletes some of its words itself; set "
+            "training.objective.kind=cross_entropy",
+            f"training.objective.kind={objective.kind} 选择给出目标句的哪一部分，而 "
+            "model.length.kind=edited 自行删去部分词；请设 training.objective.kind=cross_entropy",
+        )
+
+
+def check_alignment_objective(objective: TranslationObjective, structure: str) -> None:
+    """A sum over alignments knows no position of a token."""
     if isinstance(objective, MaskedObjective):
         raise SettingsError(
             "training.objective.kind=masked hides tokens at known positions, but with "
