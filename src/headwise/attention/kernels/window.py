@@ -157,7 +157,7 @@ def bias_of_last(bias: Bias | None, num_kept: int) -> Tensor | DistanceBias | No
         return None
     if isinstance(bias, DistanceBias):
         return DistanceBias(bias.table, bias.first, offset=num_kept - 1)
-    assert not isinstance(bias, VectorBias), "fitting.py"
+    assert not isinstance(bias, VectorBias), "Window declares that it does not take `weights`"
     return bias[..., -num_kept:]
 
 

@@ -127,10 +127,10 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
         steps = recipe.training.steps
         return say(
             f"{recipe.data.language}: {lines:,} lines, {tokens:,} tokens, "
-            f"{words:,} different words, {vocabulary:,} of them predicted; "
+            f"{words:,} different words, output vocabulary of {vocabulary:,}; "
             f"{parameters:,} parameters; {steps:,} steps",
             f"{recipe.data.language}：{lines:,} 行，{tokens:,} 词元，{words:,} 种词，"
-            f"其中 {vocabulary:,} 种供预测；参数 {parameters:,}；共 {steps:,} 步",
+            f"输出词表 {vocabulary:,}；参数 {parameters:,}；共 {steps:,} 步",
         )
 
     def title(self, recipe: ElmoRecipe) -> str:

@@ -174,7 +174,11 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         parts: tuple[Part, ...] = ("valid", "test")
         for part in parts:
             if recipe.data.corpora(part):
-                watcher.note(say(f"translating the {part} set …", f"正在翻译 {part} 集……"))
+                watcher.note(
+                    say("translating the validation set …", "正在翻译验证集……")
+                    if part == "valid"
+                    else say("translating the test set …", "正在翻译测试集……")
+                )
                 translated = translate_part(translator, recipe, part)
                 translated.save(directory / TRANSLATIONS, part)
                 results[part] = translated.as_dict()

@@ -36,7 +36,7 @@ export const isOtherKind = (trace) => trace.maps.length === 0 && trace.attention
 /** The side whose pieces look (rows). @param {any} trace @param {string} kind @returns {Side} */
 export const querySide = (trace, kind) => (kind === "encoder_self" ? trace.source : trace.target);
 
-/** The side that is looked at (columns). @param {any} trace @param {string} kind @returns {Side} */
+/** The side that is attended to (columns). @param {any} trace @param {string} kind @returns {Side} */
 export const keySide = (trace, kind) =>
   kind === "decoder_self" ? trace.target_input : trace.source;
 
