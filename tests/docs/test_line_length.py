@@ -7,8 +7,8 @@ exempt, because they hold addresses and checksums.
 
 Tables of text are exempt, because a row is one entry that is read and compared as a whole: the
 texts of the page in two languages (explorer/static/*/en.json and zh.json), since JSON cannot break
-a string, the words and wordings of the pocket corpus in three languages (pocket/*/*.txt), and the list of
-Chinese characters (text/han_words.txt).
+a string, the words and wordings of the pocket corpus in three languages (pocket/*/*.txt), and the
+list of Chinese characters (text/han_words.txt).
 
 A line of Chinese does not end between two characters: most renderers show a line break as a space.
 It ends after punctuation, or beside a Latin word, where a space stands anyway.
