@@ -28,7 +28,6 @@ KNOWN = {
 SETTINGS_ONLY = {"search.beam", "search.greedy", "search.sampling"}
 
 NAMED_KINDS = {
-    ("cli/translate.py", "greedy"),  # --n-best and --require use a beam instead, and say so
     ("serving/api/text_trace.py", "beam"),  # a field of the body
     ("serving/schemas/trace.py", "beam"),  # that field in an example
     ("serving/schemas/translation.py", "beam"),  # an example
@@ -40,6 +39,7 @@ SETTINGS_USED = {
     "exporting/ctranslate2_search.py",
     "serving/api/decoding_options.py",  # beam search, where one candidate is not enough
     "serving/api/trace.py",  # the beam that a request describes
+    "tasks/translation/distillation_search.py",  # a beam for the best, draws for samples
     "tasks/translation/recipe.py",  # the default
     "tasks/translation/validation.py",  # greedy search, if the model generates token by token
 }

@@ -174,6 +174,7 @@ def test_typical_batches_are_as_the_whole_on_both_sides() -> None:
         "packing",
         pytest.param("waiting", marks=pytest.mark.prove),
         "linear",
+        "ctc",
         pytest.param("sparse", marks=pytest.mark.prove),
     ],
 )

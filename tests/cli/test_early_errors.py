@@ -48,6 +48,16 @@ CASES: dict[str, list[list[str]]] = {
         ["attention", "--directory", "new", "--lengths", "many"],
         ["lineage", "--directory", "new", "--jobs", "2"],
     ],
+    "distil": [
+        [MISSING, "--output", "new"],
+        ["model"],
+        ["model", "--output", "text/new"],
+        ["model", "--output", "new", "--data", "pockte"],
+        ["model", "--output", "new", "--data", "pocket", "--source", "text"],
+        ["model", "--output", "new", "--source", MISSING],
+        ["model", "--output", "new", "--source", "bad"],
+        ["model", "--output", "new", "--source", "text", "--mode", "closest"],
+    ],
     "translate": [
         ["--model", MISSING, "text"],
         ["--model", "model", MISSING],

@@ -1,4 +1,4 @@
-"""Runs in a copy of the library that has the kind `one_pass`, and writes what it saw as JSON.
+"""Runs in a copy of the library that has the kind `token_mapping`, and writes what it saw as JSON.
 
 python new_kind_program.py BUNDLE DIRECTORY
 """
@@ -39,8 +39,8 @@ def ask_server(bundle: str) -> dict[str, Any]:
             return {"status": reply.status_code, "text": reply.text}
 
         seen["default"] = ask("/v1/translate")
-        seen["explicit"] = ask("/v1/translate", decoding={"kind": "one_pass"})
-        seen["unknown_option"] = ask("/v1/translate", decoding={"kind": "one_pass", "size": 2})
+        seen["explicit"] = ask("/v1/translate", decoding={"kind": "token_mapping"})
+        seen["unknown_option"] = ask("/v1/translate", decoding={"kind": "token_mapping", "size": 2})
         seen["stream"] = ask("/v1/translate", stream=True)
         seen["forbid"] = ask("/v1/translate", forbid=["Hund"])
         seen["require"] = ask("/v1/translate", require=["Hund"])

@@ -1,7 +1,8 @@
 """A new way to generate costs one file and its lines in `choices.py`: everything else takes it.
 
-The library is copied, `one_pass.py` is added to its `decoding`, and three lines to `choices.py`.
-`new_kind_program.py` then translates, evaluates and serves a model whose recipe names the kind.
+The library is copied, `token_mapping.py` is added to its `decoding`, and three lines to
+`choices.py`. `new_kind_program.py` then translates, evaluates and serves a model whose recipe names
+the kind.
 """
 
 import hashlib
@@ -22,15 +23,15 @@ HERE = Path(__file__).resolve().parent
 LIBRARY = HERE.parents[1] / "src" / "headwise"
 LINES = {
     "from headwise.decoding.search.beam": (
-        "from headwise.decoding.one_pass import OnePassGenerator, OnePassSettings\n"
+        "from headwise.decoding.token_mapping import TokenMapping, TokenMappingSettings\n"
         "from headwise.decoding.search.beam"
     ),
-    "    GreedySettings | BeamSettings | SamplingSettings, Field": (
-        "    GreedySettings | BeamSettings | SamplingSettings | OnePassSettings, Field"
+    "DecodingSettings = Annotated[\n    GreedySettings": (
+        "DecodingSettings = Annotated[\n    TokenMappingSettings | GreedySettings"
     ),
     "        case _:": (
-        "        case OnePassSettings():\n"
-        "            return OnePassGenerator(model)\n"
+        "        case TokenMappingSettings():\n"
+        "            return TokenMapping(model)\n"
         "        case _:"
     ),
 }
@@ -41,7 +42,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     directory = tmp_path_factory.mktemp("new_kind")
     copy = directory / "library" / "headwise"
     shutil.copytree(LIBRARY, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(HERE / "one_pass.py", copy / "decoding" / "one_pass.py")
+    shutil.copy(HERE / "token_mapping.py", copy / "decoding" / "token_mapping.py")
     choices = copy / "decoding" / "choices.py"
     text = choices.read_text(encoding="utf-8")
     for old, new in LINES.items():
@@ -64,7 +65,7 @@ def _bundle(directory: Path) -> Path:
     shutil.copytree(BUNDLE, bundle)
     recipe, manifest = bundle / "recipe.yaml", bundle / "MANIFEST.json"
     settings = yaml.safe_load(recipe.read_text(encoding="utf-8"))
-    settings["decoding"] = {"kind": "one_pass"}
+    settings["decoding"] = {"kind": "token_mapping"}
     recipe.write_text(yaml.safe_dump(settings), encoding="utf-8")
     content = recipe.read_bytes()
     listed = json.loads(manifest.read_text(encoding="utf-8"))
@@ -93,7 +94,7 @@ def test_the_server_translates_with_it(seen: dict[str, Any]) -> None:
 def test_the_trace_shows_it_and_no_other_search(seen: dict[str, Any]) -> None:
     assert seen["trace"]["status"] == 200, seen["trace"]["text"]
     trace = json.loads(seen["trace"]["text"])
-    assert trace["decoding"] == "one_pass"
+    assert trace["decoding"] == "token_mapping"
     assert trace["target_text"] == seen["expected"]
     assert [step["rank"] for step in trace["steps"]] == [1] * len(trace["steps"])
     assert len(trace["steps"]) == len(trace["n_best"][0]["tokens"]) + 1
@@ -104,7 +105,7 @@ def test_the_trace_shows_it_and_no_other_search(seen: dict[str, Any]) -> None:
 
 
 def test_rules_that_it_does_not_follow_are_refused(seen: dict[str, Any]) -> None:
-    refusal = "one_pass decoding does not follow the rule forbidden; it follows prefix"
+    refusal = "token_mapping decoding does not follow the rule forbidden; it follows prefix"
     assert seen["cli_forbid"]["status"] != 0
     assert refusal in " ".join(seen["cli_forbid"]["errors"].split())
     assert seen["forbid"]["status"] == 422
@@ -113,4 +114,4 @@ def test_rules_that_it_does_not_follow_are_refused(seen: dict[str, Any]) -> None
     assert seen["require"]["status"] == 422
     assert "cannot plan for them" in seen["require"]["text"]
     assert seen["n_best"]["status"] == 422
-    assert "one_pass search finds one translation" in seen["n_best"]["text"]
+    assert "token_mapping search finds one translation" in seen["n_best"]["text"]

@@ -8,7 +8,7 @@ import pytest
 from headwise.decoding.rules.length_limit import LengthLimit, limit_for
 from headwise.errors import UsageError
 from headwise.exporting.ctranslate2_search import ForeignSearch, translate_search
-from tests.decoding.one_pass import OnePassSettings
+from tests.decoding.token_mapping import TokenMappingSettings
 from tests.tasks.tiny import tiny_recipe
 
 
@@ -73,6 +73,6 @@ def test_the_limit_that_is_written_is_the_limit(limit: str) -> None:
 
 
 def test_a_kind_without_a_counterpart_is_refused() -> None:
-    settings: Any = OnePassSettings()
-    with pytest.raises(UsageError, match=r"no counterpart to decoding\.kind=one_pass"):
+    settings: Any = TokenMappingSettings()
+    with pytest.raises(UsageError, match=r"no counterpart to decoding\.kind=token_mapping"):
         translate_search(settings)

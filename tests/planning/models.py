@@ -7,7 +7,7 @@ from torch import Tensor
 
 from headwise.settings import check_settings
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
-from headwise.tasks.translation.objective import plan_step
+from headwise.tasks.translation.losses import plan_step
 from headwise.tasks.translation.recipe import TranslationRecipe
 
 

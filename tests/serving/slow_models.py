@@ -31,6 +31,6 @@ class SlowStepper:
 def slow_models(seconds: float) -> tuple[dict[str, LoadedModel], SlowStepper]:
     """A model under the name tiny, and its slow stepper."""
     models = load_models([f"tiny={BUNDLE}"], device="cpu", precision="fp32")
-    stepper = SlowStepper(models["tiny"].value.steppers.stepper(attending=False), seconds)
-    models["tiny"].value.steppers.stepper = lambda *, attending: stepper
+    stepper = SlowStepper(models["tiny"].value.offer.stepper(attending=False), seconds)
+    models["tiny"].value.offer.stepper = lambda *, attending: stepper
     return models, stepper

@@ -141,7 +141,7 @@ def test_a_bug_is_a_500_without_its_words(caplog: pytest.LogCaptureFixture) -> N
     app = create_app(models, ServerSettings())
     with TestClient(app, base_url="http://localhost") as client, caplog.at_level("DEBUG"):
         wait_until_warm(app)
-        models["tiny"].value.steppers.stepper = lambda *, attending: 1 / 0
+        models["tiny"].value.offer.stepper = lambda *, attending: 1 / 0
         reply = client.post("/v1/translate", json=LONG)
         assert reply.status_code == 500
         assert reply.json()["error"]["code"] == "bug"

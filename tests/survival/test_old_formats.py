@@ -17,7 +17,7 @@ from headwise.models.choices import build_model
 from headwise.storage import sha256_of
 from headwise.tasks.recipe import complete_recipe, recipe_from
 from headwise.tasks.translation.objective import PackedPairs, TranslationLoss
-from headwise.tasks.translation.task import row_shape
+from headwise.tasks.translation.training_rows import row_shape
 from headwise.tasks.translation.translator import Translator
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory

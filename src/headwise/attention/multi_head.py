@@ -18,9 +18,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.attention.biases import Bias
+from headwise.attention.biases import Bias, DistanceBias
 from headwise.attention.cache import Cache, KeyValueCache
 from headwise.attention.masks import Mask
+from headwise.attention.ragged_cache import BlockPlace, RaggedCache
 from headwise.attention.shapes import check_heads, check_tokens
 from headwise.errors import UsageError
 from headwise.initialization import PROJECTION_GAIN, InitialWeights, initial_linear, xavier
@@ -322,6 +323,30 @@ class MultiHeadAttention(nn.Module):
         return self._merge(
             self.kernel(q, *cache.append(k, v), Mask() if mask is None else mask, bias=bias)
         )
+
+    def extend(
+        self, x: Float[Tensor, "row step dim"], cache: RaggedCache, place: BlockPlace
+    ) -> Float[Tensor, "row step dim"]:
+        """Several more positions of causal self-attention, each row after its own length."""
+        q, k, v = self.queries_keys_values(x, place.position, length=place.num_keys)
+        keys, values = cache.write(k, v, place)
+        return self._merge(
+            self.kernel(q, keys, values, place.mask, bias=self._bias_of_rows(q, place))
+        )
+
+    def _bias_of_rows(
+        self, q: Float[Tensor, "row head step head_dim"], place: BlockPlace
+    ) -> Float[Tensor, "row head step key"] | None:
+        """The bias of rows that differ in length: each distance is looked up for itself."""
+        offset = place.num_keys - q.shape[2]
+        bias = self._bias(q, offset=offset)
+        if bias is None:
+            return None
+        assert isinstance(bias, DistanceBias), "VerifyingDecoder.supports"
+        head = torch.arange(q.shape[1], device=q.device)[None, :, None, None]
+        key = torch.arange(place.num_keys, device=q.device)
+        query = (place.position - offset)[:, None, :, None]
+        return bias.at(head, head, query, key)
 
     def weights(
         self,

@@ -5,7 +5,8 @@
     x ← residual(x, feed_forward)
 
 Vaswani et al. 2017, section 3.1. `forward` takes a whole target at once (teacher forcing, with a
-causal mask); `step` takes one more position with caches and gives the same numbers.
+causal mask); `step` takes one more position with caches and gives the same numbers; `extend` takes
+several, for rows that each have their own length.
 
 Tested against: transformers' Marian, and step by step = whole sequence.
 """
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 from headwise.attention.cache import Cache
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import KeysValues, MultiHeadAttention
+from headwise.attention.ragged_cache import BlockPlace, RaggedCache
 from headwise.blocks.residual import Residual
 
 
@@ -98,3 +100,28 @@ class DecoderBlock(nn.Module):
         )
         x = self.cross_residual(x, look_at_source)
         return self.feed_forward_residual(x, self.feed_forward)
+
+    def extend(
+        self,
+        x: Float[Tensor, "row step dim"],
+        cache: RaggedCache,
+        place: BlockPlace,
+        *,
+        source: KeysValues,
+        cross_mask: Mask,
+    ) -> Float[Tensor, "row step dim"]:
+        """Several more positions, each row after its own length; a row is one sentence."""
+        x = self.attention_residual(
+            x, lambda normed: self.self_attention.extend(normed, cache, place)
+        )
+        x = self.cross_residual(
+            x, lambda normed: self.cross_attention.attend(normed, source, cross_mask)
+        )
+        return self.feed_forward_residual(x, self.feed_forward)
+
+
+class ParallelDecoderBlock(DecoderBlock):
+    """A layer whose self-attention sees all positions of the target, for decoders that compute them
+    at once."""
+
+    is_causal: ClassVar[bool] = False

@@ -33,6 +33,7 @@ COMMANDS = (
     "plan",
     "train",
     "compare",
+    "distil",
     "translate",
     "explore",
     "serve",

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     translator = _load(arguments)
     lines = None if _asks(arguments) else _lines(arguments)
-    decoding = translator.settings(_changes(arguments, kind=translator.recipe.decoding.kind))
+    decoding = translator.settings(_changes(arguments, translator.recipe.decoding))
     if lines is None:
         return converse(translator, decoding)
     looking = (
@@ -179,10 +179,11 @@ class _Looking:
         write_line(say(f"attention: {self.path}", f"注意力：{self.path}"), sys.stderr)
 
 
-def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:
+def _changes(arguments: argparse.Namespace, own: "DecodingSettings") -> list[str]:
     """The options as `key=value` changes of the model's decoding settings."""
     changes = list(arguments.changes)
-    if (arguments.n_best > 1 or arguments.require) and kind == "greedy":
+    has_one = own.over_steppers and own.with_num_results(2, may_widen=True) is None
+    if (arguments.n_best > 1 or arguments.require) and has_one:
         # Greedy search has one candidate and cannot look ahead, so these options use a beam unless
         # --set says otherwise.
         changes.insert(0, "kind=beam")

@@ -1,15 +1,18 @@
-"""The kinds of search a recipe may name under `decoding: {kind: …}`: greedy, beam, sampling.
+"""The kinds of generation a recipe may name under `decoding: {kind: …}`.
 
     decoding: {kind: greedy}
+    decoding: {kind: drafted, drafter: {kind: jacobi}, block: 4}
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
+    decoding: {kind: one_pass, lengths: 5}                         all parallel models
+    decoding: {kind: ctc_beam, size: 5}                            models with CTC
+    decoding: {kind: lookahead}                                    graphs; joint_viterbi, graph_beam
 
 A new kind is one file with its settings and its `Generator`, one name in the union and one case in
-the match. The settings declare what else may be asked of the kind: a search tree, several results,
-options of a request to the server. The generator declares the rules that it follows. A case may
-also depend on the model: a model that writes all tokens at once has no stepper, and its generator
-serves all kinds of settings. Phrases in the settings are text; `rules/phrases.py` prepares them for
-a tokenizer.
+the match. The settings declare what the model must give (`output_forms`), and what else may be
+asked of the kind: a search tree, several results, options of a request to the server. The generator
+declares the rules that it follows. Phrases in the settings are text; `rules/phrases.py` prepares
+them for a tokenizer.
 Tested: every kind through `decode`, empty sources, phrases for all sentences and for each; and a
 new kind that writes all words at once through everything that generates.
 """
@@ -18,27 +21,59 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
+from headwise.decoding.drafting.generator import DraftedSearch, DraftedSettings
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
+from headwise.decoding.parallel.ctc_search import CtcBeamSettings, CtcSearch
+from headwise.decoding.parallel.graph_search import (
+    GraphBeamSettings,
+    GraphSearch,
+    JointViterbiSettings,
+    LookaheadSettings,
+)
+from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.decoding.stepper_search import StepperSearch, decode
-from headwise.errors import UsageError
+from headwise.errors import SettingsError, UsageError
 
 __all__ = [
     "BeamSettings",
     "DecodingSettings",
+    "DraftedSettings",
     "GreedySettings",
+    "OnePassSettings",
     "SamplingSettings",
+    "check_output_form",
     "decode",
+    "default_decoding",
     "decoding_kinds",
+    "kinds_with_several_results",
     "make_generator",
 ]
 
 DecodingSettings = Annotated[
-    GreedySettings | BeamSettings | SamplingSettings, Field(discriminator="kind")
+    GreedySettings
+    | BeamSettings
+    | SamplingSettings
+    | DraftedSettings
+    | OnePassSettings
+    | CtcBeamSettings
+    | LookaheadSettings
+    | JointViterbiSettings
+    | GraphBeamSettings,
+    Field(discriminator="kind"),
 ]
+
+
+OUTPUT_FORMS = {
+    "steps": ("one token after the other", "逐个词元"),
+    "positions": ("the tokens of all positions at once", "所有位置的词元"),
+    "alignment": ("tokens and blanks at all positions at once", "所有位置的词元与空白"),
+    "graph": ("a graph of vertices", "由顶点组成的图"),
+}
+"""What models give, in words."""
 
 
 def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
@@ -48,11 +83,57 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
     return kinds
 
 
+def default_decoding(output_form: str) -> GenerationSettings:
+    """How a model generates if its recipe does not say."""
+    return BeamSettings() if output_form == "steps" else OnePassSettings()
+
+
+def check_output_form(settings: GenerationSettings, output_form: str) -> None:
+    """Refuse settings that a model cannot follow, and name those that it can."""
+    if not settings.output_forms or output_form in settings.output_forms:
+        return
+    fitting = [
+        str(kind.model_fields["kind"].default)
+        for kind in decoding_kinds()
+        if output_form in kind.output_forms
+    ]
+    kind = getattr(settings, "kind", type(settings).__name__)
+    en, zh = OUTPUT_FORMS.get(output_form, (output_form, output_form))
+    raise SettingsError(
+        f"decoding.kind={kind} was given, but the model gives {en}; use decoding.kind="
+        f"{' or '.join(fitting)}",
+        f"给出了 decoding.kind={kind}，但该模型给出的是{zh}；请用 decoding.kind="
+        f"{' 或 '.join(fitting)}",
+    )
+
+
+def kinds_with_several_results(settings: GenerationSettings) -> list[str]:
+    """The kinds that find several results for a sentence, for models that these settings suit."""
+    return [
+        str(kind.model_fields["kind"].default)
+        for kind in decoding_kinds()
+        if set(kind.output_forms) & set(settings.output_forms)
+        and kind().with_num_results(2, may_widen=True) is not None
+    ]
+
+
 def make_generator(settings: GenerationSettings, model: Any) -> Generator:
     """The generator of these settings; `model` is what a model offers (`models/steppers.py`)."""
+    if isinstance(settings, GenerationSettings):
+        check_output_form(settings, getattr(model, "output_form", "steps"))
     match settings:
         case GreedySettings() | BeamSettings() | SamplingSettings():
             return StepperSearch(model)
+        case DraftedSettings():
+            return DraftedSearch(model)
+        case OnePassSettings() | CtcBeamSettings() if model.output_form == "alignment":
+            return CtcSearch(model)
+        case (
+            OnePassSettings() | LookaheadSettings() | JointViterbiSettings() | GraphBeamSettings()
+        ) if model.output_form == "graph":
+            return GraphSearch(model)
+        case OnePassSettings():
+            return OnePass(model)
         case _:
             raise UsageError(
                 f"the decoding given is a {type(settings).__name__}; make one with "

@@ -36,10 +36,9 @@ class GenerationSettings(Settings):
 
     plans: ClassVar[bool] = False
     """Whether required phrases can be planned for."""
-    over_steppers: ClassVar[bool] = False
-    """Whether this is a search over a stepper, token by token. Another such search can then take
-    its place: `/v1/trace` shows a beam search of the size asked for, and training validates with
-    greedy search."""
+    output_forms: ClassVar[tuple[str, ...]] = ()
+    """What the model must give, one of these: `steps`, the next token of a prefix; `positions`, the
+    tokens of all positions. Empty: any model will do."""
     can_trace: ClassVar[bool] = False
     """Whether `Generator.generate(traced=True)` records a search tree."""
     summary: ClassVar[str] = ""
@@ -65,6 +64,13 @@ class GenerationSettings(Settings):
     prefix: str = ""
     """Every output starts like this."""
     batching: Batching = Batching()
+
+    @property
+    def over_steppers(self) -> bool:
+        """Whether this is a search over a stepper, token by token. Another such search can then
+        take its place: `/v1/trace` shows a beam search of the size asked for, and training
+        validates with greedy search."""
+        return "steps" in self.output_forms
 
     @property
     def num_hypotheses(self) -> int:

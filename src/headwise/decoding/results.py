@@ -10,8 +10,11 @@ and a score by which hypotheses are ordered: log p after the length and coverage
 Tested through every search, by recomputing both numbers from the per-token log-probabilities.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from headwise.text.tokenizer import EOS
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,13 @@ class Hypothesis:
     """One number per generated token; if finished, the last one is that of the end of sentence."""
     finished: bool
     """True if the end of the sentence was generated, False if the length limit cut it off."""
+
+    @staticmethod
+    def of_path(tokens: Sequence[int], values: Sequence[float]) -> "Hypothesis":
+        """What greedy search wrote, with the log-probability of each token; scored by its mean."""
+        finished, total = tokens[-1] == EOS, sum(values)
+        written = tuple(tokens[:-1] if finished else tokens)
+        return Hypothesis(written, total, total / len(values), tuple(values), finished)
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,8 @@ class SearchResult:
 
     hypotheses: tuple[Hypothesis, ...]
     trace: SearchTrace | None = None
+    num_steps: int | None = None
+    """How often the model was asked, if it may write several tokens at a time."""
 
     @property
     def best(self) -> Hypothesis:

@@ -34,6 +34,8 @@ class Capabilities:
     """It can run in tensors that never move (`engines/recorded.py`)."""
     runs_continuously: bool = False
     """Sentences may enter while others are generated (`engines/continuous.py`)."""
+    verifies_drafts: bool = False
+    """It scores several tokens of a row at once (`drafting/protocol.py`)."""
 
 
 @runtime_checkable

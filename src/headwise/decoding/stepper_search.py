@@ -112,7 +112,7 @@ def decode(
     watcher: Watcher = NO_WATCHER,
 ) -> list[SearchResult]:
     """Decode one batch with one stepper (`Generator.generate`); empty sources ask no model."""
-    rules = _rules_of_each(settings, phrases, len(sources))
+    rules = rules_of_each(settings, phrases, len(sources))
     numbers = range(len(sources)) if sentence_numbers is None else sentence_numbers
     _check(stepper, settings, traced=traced)
     filled = [i for i, source in enumerate(sources) if len(source)]
@@ -126,7 +126,7 @@ def decode(
             traced=traced,
         )
         with explaining_memory(settings, num_sentences=len(filled), longest=max(batch.limits)):
-            found = batch.run(stepper, _renumbered(watcher, filled))
+            found = batch.run(stepper, renumber(watcher, filled))
         for i, result in zip(filled, found, strict=True):
             results[i] = result
     return results
@@ -198,7 +198,7 @@ class _BatchSearch:
                 return PathSearch(settings, self.rules, choose_best, limits=limits, device=device)
 
 
-def _renumbered(watcher: Watcher, filled: Sequence[int]) -> Watcher:
+def renumber(watcher: Watcher, filled: Sequence[int]) -> Watcher:
     """The same watcher, but sentences are numbered among all sources, empty ones included."""
     on_result = watcher.on_result
     if on_result is None:
@@ -224,11 +224,12 @@ def _check(stepper: Stepper[Any], settings: GenerationSettings, *, traced: bool)
         )
 
 
-def _rules_of_each(
+def rules_of_each(
     settings: GenerationSettings,
     phrases: SentenceRules | Sequence[SentenceRules] | None,
     num_sources: int,
 ) -> Sequence[SentenceRules]:
+    """One entry for each source."""
     if phrases is None:
         if settings.forbidden or settings.required or settings.prefix:
             raise UsageError(

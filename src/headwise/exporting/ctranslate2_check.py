@@ -134,6 +134,7 @@ class ProbeComparison:
     def _same_in_recipe(self, translator: Any) -> int:
         """The longest translation by the recipe's limits; probes of other languages often reach
         it."""
+        settings: DecodingSettings
         if isinstance(self.settings, SamplingSettings):
             settings, options, here = self.exact[0]
         else:

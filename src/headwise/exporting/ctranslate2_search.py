@@ -20,7 +20,7 @@ Tested against: both programs' outputs (tests/exporting/test_ctranslate2_export.
 from dataclasses import dataclass
 from typing import Any
 
-from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.choices import DecodingSettings, DraftedSettings
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
@@ -73,6 +73,10 @@ def translate_search(settings: DecodingSettings) -> ForeignSearch:
     match settings:
         case GreedySettings():
             options["beam_size"] = 1
+        case DraftedSettings():
+            # Drafts save steps; with exact acceptance the output is that of greedy search.
+            options["beam_size"] = 1
+            left_out.append("decoding.drafter (greedy search, one token a step)")
         case SamplingSettings():
             options |= {
                 "beam_size": 1,

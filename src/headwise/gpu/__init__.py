@@ -7,6 +7,7 @@ fallback, and what the kernel is tested against:
     projection.py             blocks/inference/projection.py      product with norm and residual
     token_ranking.py          decoding/search/candidates.py       the best tokens of every row
     beam_selection.py         decoding/search/selection.py        a selection step of beam search
+    graph_recursion.py        training/parallel/graph_loss.py     sums and best paths of graphs
 
 Triton comes with CUDA builds of torch; where it is missing, or the tensors lie on a CPU, the torch
 functions are used.

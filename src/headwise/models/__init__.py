@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headwise.models.choices import (
         DecoderOnlySettings,
-        DecoderSettings,
         EncoderDecoderSettings,
-        StackSettings,
         build_language_model,
         build_model,
     )
@@ -27,10 +25,17 @@ if TYPE_CHECKING:
     )
     from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
     from headwise.models.ngram import NgramModel, NgramSettings, TokenStream, count_ngrams, estimate
+    from headwise.models.parallel.choices import ParallelSettings
+    from headwise.models.parallel.translator import ParallelTranslator
     from headwise.models.recurrent.choices import RecurrentTranslatorSettings
     from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
     from headwise.models.recurrent.translator import RecurrentTranslator
     from headwise.models.sentence_encoder import SentenceEncoder
+    from headwise.models.transformer_settings import (
+        DecoderSettings,
+        StackSettings,
+        TransformerSettings,
+    )
     from headwise.models.vector_space import VectorSpace
     from headwise.models.word_vectors import WordTables, learn_cbow, learn_skip_gram, start_tables
 
@@ -48,6 +53,8 @@ __all__ = [
     "NeuralNgramSettings",
     "NgramModel",
     "NgramSettings",
+    "ParallelSettings",
+    "ParallelTranslator",
     "RecurrentLanguageModel",
     "RecurrentSettings",
     "RecurrentTranslator",
@@ -55,6 +62,7 @@ __all__ = [
     "SentenceEncoder",
     "StackSettings",
     "TokenStream",
+    "TransformerSettings",
     "VectorSpace",
     "WordTables",
     "build_labeller",
@@ -71,9 +79,7 @@ __all__ = [
 _HOMES = {
     "choices": (
         "DecoderOnlySettings",
-        "DecoderSettings",
         "EncoderDecoderSettings",
-        "StackSettings",
         "build_language_model",
         "build_model",
     ),
@@ -84,10 +90,13 @@ _HOMES = {
     "masked_language_model": ("MaskedLanguageModel", "build_masked_language_model"),
     "neural_ngram": ("NeuralNgram", "NeuralNgramSettings"),
     "ngram": ("NgramModel", "NgramSettings", "TokenStream", "count_ngrams", "estimate"),
+    "parallel.choices": ("ParallelSettings",),
+    "parallel.translator": ("ParallelTranslator",),
     "recurrent.choices": ("RecurrentTranslatorSettings",),
     "recurrent.language_model": ("RecurrentLanguageModel", "RecurrentSettings"),
     "recurrent.translator": ("RecurrentTranslator",),
     "sentence_encoder": ("SentenceEncoder",),
+    "transformer_settings": ("DecoderSettings", "StackSettings", "TransformerSettings"),
     "vector_space": ("VectorSpace",),
     "word_vectors": ("WordTables", "learn_cbow", "learn_skip_gram", "start_tables"),
 }

@@ -1,7 +1,9 @@
 """The models a recipe may name under `model: {kind: …}`, and the functions that build them."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal, overload
 
 import torch
@@ -10,8 +12,6 @@ from torch import nn
 
 from headwise.attention.capabilities import Role
 from headwise.attention.choices import (
-    DEFAULT_ATTENTION,
-    AttentionSettings,
     build_attention,
     share_between_layers,
 )
@@ -21,24 +21,31 @@ from headwise.blocks.choices import (
     DEFAULT_FEED_FORWARD,
     DEFAULT_NORM,
     DropoutSettings,
-    EmbeddingSettings,
     FeedForwardSettings,
     NormSettings,
     build_feed_forward,
     build_norm,
 )
-from headwise.blocks.decoder_block import DecoderBlock
+from headwise.blocks.decoder_block import DecoderBlock, ParallelDecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.residual import Residual
 from headwise.errors import UsageError
 from headwise.initialization import Unfilled, initialize
 from headwise.models.decoder_only import DecoderOnly
+from headwise.models.draft_heads import DraftHeads, DraftHeadSettings
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
+from headwise.models.parallel.choices import ParallelSettings, is_parallel
+from headwise.models.parallel.parts import build_parallel_parts
+from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings, build_recurrent
 from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
+from headwise.models.transformer_settings import (
+    StackSettings,
+    TransformerSettings,
+)
 from headwise.models.translation_model import TranslationModel
 from headwise.positions.choices import (
     DEFAULT_POSITION,
@@ -47,50 +54,15 @@ from headwise.positions.choices import (
     build_relations,
     check_relation,
 )
-from headwise.settings import Settings
 
 
-class StackSettings(Settings):
-    """The encoder's or the decoder's layers."""
-
-    layers: int = Field(default=6, ge=0, le=256)
-    """Number of blocks; 0: the embeddings alone."""
-    heads: int = Field(default=8, ge=1, le=256)
-    """Attention heads in each block; must divide dim."""
-    attention: AttentionSettings = DEFAULT_ATTENTION
-    """How a head attends."""
-
-
-class DecoderSettings(StackSettings):
-    """The decoder's layers: `attention` is its self-attention."""
-
-    layers: int = Field(default=6, ge=1, le=256)
-    """Number of blocks; at least one, because only these blocks attend to the source."""
-    cross_attention: AttentionSettings = DEFAULT_ATTENTION
-    """How a head attends to the source."""
-
-
-class EncoderDecoderSettings(Settings):
+class EncoderDecoderSettings(TransformerSettings):
     """The Transformer of Attention Is All You Need."""
 
     kind: Literal["encoder_decoder"] = "encoder_decoder"
-    dim: int = Field(default=512, ge=2, le=65536, multiple_of=2)
-    """Width of every layer."""
-    encoder: StackSettings = StackSettings()
-    decoder: DecoderSettings = DecoderSettings()
-    position: PositionSettings = DEFAULT_POSITION
-    norm: NormSettings = DEFAULT_NORM
-    feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
-    embedding: EmbeddingSettings = EmbeddingSettings()
-    dropout: DropoutSettings = DropoutSettings()
-    output_bias: bool = False
-    """Add a learned bias to the logits."""
-
-    @model_validator(mode="after")
-    def _check_heads(self) -> "EncoderDecoderSettings":
-        for name, stack in (("encoder", self.encoder), ("decoder", self.decoder)):
-            check_heads(self.dim, stack.heads, key=f"{name}.heads")
-        return self
+    draft_heads: DraftHeadSettings = DraftHeadSettings()
+    start_from: Path | None = None
+    """A translator (its bundle or run) whose tokenizers and weights the training begins with."""
 
 
 class DecoderOnlySettings(StackSettings):
@@ -127,13 +99,14 @@ def _kind_of(model: Any) -> str | None:
 
 ModelSettings = Annotated[
     Annotated[EncoderDecoderSettings, Tag("encoder_decoder")]
-    | Annotated[RecurrentTranslatorSettings, Tag("recurrent")],
+    | Annotated[RecurrentTranslatorSettings, Tag("recurrent")]
+    | Annotated[ParallelSettings, Tag("parallel")],
     Discriminator(_kind_of),
 ]
 """What a recipe of task translation may build."""
 
-TranslatorSettings = EncoderDecoderSettings | RecurrentTranslatorSettings
-AnySettings = EncoderDecoderSettings | DecoderOnlySettings
+TranslatorSettings = EncoderDecoderSettings | RecurrentTranslatorSettings | ParallelSettings
+AnySettings = TransformerSettings | DecoderOnlySettings
 
 
 NeuralSettings = NeuralNgramSettings | RecurrentSettings | DecoderOnlySettings
@@ -202,7 +175,14 @@ def build_model(
         model: TranslationModel
         match settings:
             case EncoderDecoderSettings():
-                model = _assemble(settings, source_size=source_size, target_size=target_size)
+                heads = settings.draft_heads
+                drafting = DraftHeads(heads, dim=settings.dim) if heads.count else None
+                make: Callable[..., EncoderDecoder]
+                make = partial(EncoderDecoder, draft_heads=drafting)
+                model = _assemble(settings, make, source_size=source_size, target_size=target_size)
+            case ParallelSettings():
+                make = partial(ParallelTranslator, parallel=build_parallel_parts(settings))
+                model = _assemble(settings, make, source_size=source_size, target_size=target_size)
             case RecurrentTranslatorSettings():
                 model = build_recurrent(settings, source_size=source_size, target_size=target_size)
     if generator is not None:
@@ -241,7 +221,11 @@ def build_decoder_only(
 
 
 def _assemble(
-    settings: EncoderDecoderSettings, *, source_size: int, target_size: int
+    settings: TransformerSettings,
+    make: Callable[..., EncoderDecoder],
+    *,
+    source_size: int,
+    target_size: int,
 ) -> EncoderDecoder:
     target_table = nn.Embedding(target_size, settings.dim)
     source_table = (
@@ -256,7 +240,7 @@ def _assemble(
     decoder = [_decoder_block(settings, relation) for relation in _relations(settings, "decoder")]
     share_between_layers([block.self_attention for block in encoder])
     share_between_layers([block.cross_attention for block in decoder])
-    return EncoderDecoder(
+    return make(
         source_embedding=_embedding(settings, source_table, scaled=settings.embedding.scaled),
         target_embedding=_embedding(settings, target_table, scaled=settings.embedding.scaled),
         encoder=encoder,
@@ -268,7 +252,7 @@ def _assemble(
 
 
 def _relations(
-    settings: EncoderDecoderSettings, role: Literal["encoder", "decoder"]
+    settings: TransformerSettings, role: Literal["encoder", "decoder"]
 ) -> Sequence[Relation | None]:
     """For every layer of a stack, the relative positions that its self-attention uses."""
     stack = getattr(settings, role)
@@ -277,7 +261,7 @@ def _relations(
         num_layers=stack.layers,
         dim=settings.dim,
         num_heads=stack.heads,
-        is_causal=role == "decoder",
+        is_causal=role == "decoder" and not is_parallel(settings),
     )
 
 
@@ -301,10 +285,12 @@ def _residual(settings: AnySettings) -> Residual:
 
 
 def _attention(
-    settings: EncoderDecoderSettings, role: Role, relation: Relation | None = None
+    settings: TransformerSettings, role: Role, relation: Relation | None = None
 ) -> MultiHeadAttention:
     stack = settings.encoder if role == "encoder" else settings.decoder
     attention = settings.decoder.cross_attention if role == "cross" else stack.attention
+    # A decoder that sees the whole target attends as an encoder does.
+    role = "encoder" if role == "decoder" and is_parallel(settings) else role
     check_relation(attention, relation)
     return build_attention(
         attention,
@@ -340,8 +326,9 @@ def _encoder_block(settings: AnySettings, relation: Relation | None) -> EncoderB
     )
 
 
-def _decoder_block(settings: EncoderDecoderSettings, relation: Relation | None) -> DecoderBlock:
-    return DecoderBlock(
+def _decoder_block(settings: TransformerSettings, relation: Relation | None) -> DecoderBlock:
+    make = ParallelDecoderBlock if is_parallel(settings) else DecoderBlock
+    return make(
         _attention(settings, "decoder", relation),
         _attention(settings, "cross"),
         build_feed_forward(

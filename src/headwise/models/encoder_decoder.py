@@ -29,6 +29,7 @@ from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
+from headwise.models.draft_heads import DraftHeads
 from headwise.models.translation_model import TranslationModel
 
 
@@ -48,6 +49,7 @@ class EncoderDecoder(TranslationModel):
         encoder_norm: nn.Module,
         decoder_norm: nn.Module,
         output: nn.Linear,
+        draft_heads: DraftHeads | None = None,
     ) -> None:
         super().__init__()
         self.source_embedding = source_embedding
@@ -58,6 +60,7 @@ class EncoderDecoder(TranslationModel):
         self.encoder_norm = encoder_norm
         self.decoder_norm = decoder_norm
         self.output = output
+        self.draft_heads = draft_heads
         self.is_causal = all(block.is_causal for block in decoder)
         """Whether the decoder writes from left to right; its blocks declare it."""
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
@@ -81,6 +84,24 @@ class EncoderDecoder(TranslationModel):
         A causal decoder predicts a token from the ones before it; any other sees the whole target.
         """
         memory = self.encode(source, segment=source_segment, position=source_position)
+        return self.decode(
+            target_input,
+            memory,
+            source_segment=source_segment,
+            target_segment=target_segment,
+            target_position=target_position,
+        )
+
+    def decode(
+        self,
+        target_input: Int[Tensor, "row target"],
+        memory: Float[Tensor, "row source dim"],
+        *,
+        source_segment: Int[Tensor, "row source"],
+        target_segment: Int[Tensor, "row target"],
+        target_position: Int[Tensor, "row target"],
+    ) -> Float[Tensor, "row target dim"]:
+        """Hidden states of the decoder, given the encoder's memory."""
         length = target_input.shape[1]
         x = self.target_embedding(target_input, target_position, length=length)
         own = segments(target_segment, target_segment)
@@ -89,7 +110,7 @@ class EncoderDecoder(TranslationModel):
         if len(self.decoder) > 0:
             mask = self.decoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
             cross_kernel = self.decoder[0].cross_attention.kernel
-            cross_mask = cross_kernel.prepare(cross_mask, length, source.shape[1], x.device)
+            cross_mask = cross_kernel.prepare(cross_mask, length, memory.shape[1], x.device)
         real = target_segment != 0 if self.looks_over_tokens else None
         for block in self.decoder:
             x = block(

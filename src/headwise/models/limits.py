@@ -15,9 +15,10 @@ from headwise.attention.choices import DEFAULT_ATTENTION
 from headwise.attention.score_choices import DEFAULT_SCORE
 from headwise.attention.scores.declaration import ScoreKind
 from headwise.errors import SettingsError
-from headwise.models.choices import DecoderOnlySettings, EncoderDecoderSettings, TranslatorSettings
+from headwise.models.choices import DecoderOnlySettings, TranslatorSettings
 from headwise.models.recurrent.choices import NoAttention
 from headwise.models.sentence_encoder import TransformerEncoderSettings
+from headwise.models.transformer_settings import TransformerSettings
 from headwise.positions.choices import BUILT_IN as POSITIONS
 from headwise.positions.declaration import PositionKind
 from headwise.settings.kind import join_words
@@ -35,7 +36,7 @@ class Limit:
 
 def source_limits(model: TranslatorSettings) -> list[Limit]:
     """Of the rows a translator reads."""
-    if isinstance(model, EncoderDecoderSettings):
+    if isinstance(model, TransformerSettings):
         encoder = _of_attention(model.encoder.attention, "model.encoder.attention")
         cross = _of_attention(model.decoder.cross_attention, "model.decoder.cross_attention")
         return [*_of_position(model.position), *encoder, *cross]
@@ -46,7 +47,7 @@ def source_limits(model: TranslatorSettings) -> list[Limit]:
 
 def target_limits(model: TranslatorSettings) -> list[Limit]:
     """Of the rows it writes."""
-    if isinstance(model, EncoderDecoderSettings):
+    if isinstance(model, TransformerSettings):
         return [
             *_of_position(model.position),
             *_of_attention(model.decoder.attention, "model.decoder.attention"),
@@ -78,12 +79,12 @@ def check_rows(
 
 
 def check_buckets(
-    model: EncoderDecoderSettings | DecoderOnlySettings | TransformerEncoderSettings,
+    model: TransformerSettings | DecoderOnlySettings | TransformerEncoderSettings,
     num_tokens: int,
 ) -> None:
     """Refuse kernels that make no sense for rows this short, such as more buckets than tokens."""
     attentions: dict[str, AttentionKind]
-    if isinstance(model, EncoderDecoderSettings):
+    if isinstance(model, TransformerSettings):
         attentions = {
             "model.encoder.attention": model.encoder.attention,
             "model.decoder.attention": model.decoder.attention,

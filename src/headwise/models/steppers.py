@@ -1,6 +1,8 @@
 """Builds the stepper of a model, with which a search asks for one token after the other."""
 
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.parallel.inference import ParallelInference
+from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.recurrent.stepper import RecurrentStepper
 from headwise.models.recurrent.translator import RecurrentTranslator
 from headwise.models.transformer_stepper import TransformerStepper
@@ -20,8 +22,18 @@ def make_stepper(model: TranslationModel, *, attending: bool = False) -> AnyStep
             raise AssertionError(f"no stepper for {type(model).__name__}")
 
 
+def offer_of(model: TranslationModel) -> "ModelSteppers | ParallelInference":
+    """What searches may ask of a model: steps from left to right, or all positions at once."""
+    if isinstance(model, ParallelTranslator):
+        return ParallelInference(model)
+    return ModelSteppers(model)
+
+
 class ModelSteppers:
     """A model's steppers, made when first needed and kept: on a GPU they keep recorded steps."""
+
+    output_form = "steps"
+    """What it gives to a search (decoding/choices.py)."""
 
     def __init__(self, model: TranslationModel) -> None:
         self.model = model

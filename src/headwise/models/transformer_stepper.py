@@ -7,7 +7,8 @@ source, which are never copied; `reorder` moves only the decoder's own keys and 
 part that has been written.
 
 Where model and machine allow it, the same model also steps in static buffers (static_buffers.py, on
-a GPU) or in rows that each have their own beginning (continuous_decoder.py, on a CPU).
+a GPU), in rows that each have their own beginning (continuous_decoder.py, on a CPU), and several
+tokens at once, to verify drafts (verifying_decoder.py).
 
 Tested against: the whole target computed at once by `EncoderDecoder.forward`.
 """
@@ -31,6 +32,7 @@ from headwise.models.static_buffers import (
     round_sentences,
 )
 from headwise.models.static_step import StaticStep
+from headwise.models.verifying_decoder import VerifyingDecoder
 from headwise.text.tokenizer import EOS, PAD
 
 GROUP_ROWS, GROUP_GAIN = 16, 0.2
@@ -72,6 +74,8 @@ class TransformerStepper:
         self.shows_attention = attending
         self.has_static_buffers = wants_static and not attending and StaticStep.supports(model)
         self.runs_continuously = is_cpu and not attending and ContinuousDecoder.supports(model)
+        self.verifies_drafts = not attending and VerifyingDecoder.supports(model)
+        self.num_draft_heads = 0 if model.draft_heads is None else model.draft_heads.count
         self._weights = list(model.parameters())
         self._buffers: dict[tuple[int, ...], DecoderBuffers] = {}
         self._fingerprint: tuple[tuple[int, int], ...] = ()
@@ -85,15 +89,7 @@ class TransformerStepper:
         self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
     ) -> DecodingState:
         """Encode the sources, with the end of sentence that the model was trained with."""
-        lengths = [len(source) + 1 for source in sources]
-        longest = max(lengths)
-        padded = [[*source, EOS, *([PAD] * (longest - len(source) - 1))] for source in sources]
-        tokens = torch.tensor(padded, device=self.device)
-        positions = torch.arange(longest, device=self.device).expand(len(sources), longest)
-        segment = (positions < torch.tensor(lengths, device=self.device)[:, None]).long()
-        memory = self._encode(tokens, segment, positions, lengths)
-        same_length = min(lengths) == longest
-        real = None if same_length else segment.bool()
+        memory, real = self._read(sources)
         caches = [
             block.self_attention.make_cache(
                 max_length=max_length + 1, num_rows=len(sources) * width, like=memory
@@ -102,6 +98,18 @@ class TransformerStepper:
         ]
         keys_values = [block.cross_attention.keys_values(memory) for block in self.model.decoder]
         return DecodingState(caches, keys_values, _cross_mask(real), real, width)
+
+    def _read(self, sources: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor | None]:
+        """The encoder's memory, and which of its columns are tokens (None: all)."""
+        lengths = [len(source) + 1 for source in sources]
+        longest = max(lengths)
+        padded = [[*source, EOS, *([PAD] * (longest - len(source) - 1))] for source in sources]
+        tokens = torch.tensor(padded, device=self.device)
+        positions = torch.arange(longest, device=self.device).expand(len(sources), longest)
+        segment = (positions < torch.tensor(lengths, device=self.device)[:, None]).long()
+        memory = self._encode(tokens, segment, positions, lengths)
+        same_length = min(lengths) == longest
+        return memory, None if same_length else segment.bool()
 
     def _encode(
         self, tokens: Tensor, segment: Tensor, position: Tensor, lengths: Sequence[int]
@@ -207,6 +215,15 @@ class TransformerStepper:
         """Rows of the same model that begin one by one, without any sentence yet."""
         assert self.runs_continuously
         return ContinuousDecoder(self.model, source_limit=self.source_limit)
+
+    @torch.no_grad()
+    def make_verifier(
+        self, sources: Sequence[Sequence[int]], *, max_length: int, block: int
+    ) -> VerifyingDecoder:
+        """A row for each source, into which blocks of at most `block` tokens are fed."""
+        assert self.verifies_drafts
+        memory, real = self._read(sources)
+        return VerifyingDecoder(self.model, memory, real, max_length=max_length, block=block)
 
     def attention(self, state: DecodingState) -> Float[Tensor, "hypothesis source"]:
         """The attention of the last step to the source (mean over the last layer's heads)."""

@@ -18,7 +18,7 @@ Tested against: packed = padded = one by one through the whole model.
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 
@@ -48,7 +48,7 @@ class UnpackedSentences:
     length: Int[Tensor, " sentence"]
     width: int
 
-    def lay(self, x: Float[Tensor, "row time dim"]) -> Float[Tensor, "sentence width dim"]:
+    def lay(self, x: Shaped[Tensor, "row time dim"]) -> Shaped[Tensor, "sentence width dim"]:
         """Each vector to its cell; zeros after a sentence's end."""
         num_cells = len(self.length) * self.width
         flat = x.new_zeros(num_cells + 1, x.shape[-1]).index_copy(
@@ -57,8 +57,8 @@ class UnpackedSentences:
         return flat[:-1].view(-1, self.width, x.shape[-1])
 
     def gather_back(
-        self, hidden: Float[Tensor, "sentence width dim"]
-    ) -> Float[Tensor, "row time dim"]:
+        self, hidden: Shaped[Tensor, "sentence width dim"]
+    ) -> Shaped[Tensor, "row time dim"]:
         """What was computed for each token, where it stood; zeros in padding."""
         return _gather(hidden, self.cell)
 

@@ -22,21 +22,31 @@ because all three languages are generated from one meaning. What the grammar con
   in five has one.
 
 The same meaning always has the same wording, so that translation is a function in all six
-directions. Conventions make that natural: *the* is 那 with a measure word for things (那本书) and a
-bare noun for people by their role and for places (老师, 公园); *this* is 这; the German past is the
-Präteritum in statements and the Perfekt in questions and with *schon* and *noch nie*; *you* is
-*du*.
+directions; `texts(…, second_wording=0.5)` gives part of the sentences a second right translation
+(second_wording.py). Conventions make that natural: *the* is 那 with a measure word for things
+(那本书) and a bare noun for people by their role and for places (老师, 公园); *this* is 这; the
+German past is the Präteritum in statements and the Perfekt in questions and with *schon* and *noch
+nie*; *you* is *du*.
 
 >>> from headwise.pocket import sentence
 >>> one = sentence("train", 0)
 >>> one.text("en"), one.text("zh"), one.text("de")  # doctest: +SKIP
 """
 
-from headwise.pocket.corpus import SPLITS, SplitError, held_out, sentence, sentences, texts
+from headwise.pocket.corpus import (
+    SPLITS,
+    SplitError,
+    held_out,
+    right_texts,
+    sentence,
+    sentences,
+    texts,
+)
 from headwise.pocket.corpus_size import lemmas, sentence_count_lower_bound
 from headwise.pocket.crossing_example import NOTES_EXAMPLES
 from headwise.pocket.pattern import Pattern
 from headwise.pocket.pronoun_scoring import pronoun_words, pronouns_correct, pronouns_word_for_word
+from headwise.pocket.second_wording import mixes
 from headwise.pocket.sentence import LANGUAGES, LanguageError, Sentence
 from headwise.pocket.sentence_patterns.table import patterns
 
@@ -50,10 +60,12 @@ __all__ = [
     "SplitError",
     "held_out",
     "lemmas",
+    "mixes",
     "patterns",
     "pronoun_words",
     "pronouns_correct",
     "pronouns_word_for_word",
+    "right_texts",
     "sentence",
     "sentence_count_lower_bound",
     "sentences",

@@ -15,7 +15,14 @@ from zlib import crc32
 from headwise.pocket.lexicon import adjectives, nouns, verb
 from headwise.pocket.pattern import Pattern, Slots, Wording
 from headwise.pocket.random_draw import Draw
-from headwise.pocket.sentence import LanguageError, Sentence, capitalise, detokenise
+from headwise.pocket.second_wording import draws_second, put_time_first
+from headwise.pocket.sentence import (
+    LANGUAGES,
+    LanguageError,
+    Sentence,
+    capitalise,
+    detokenise,
+)
 from headwise.pocket.sentence_patterns.table import pattern_wheel
 from headwise.pocket.template import Token, render
 
@@ -83,6 +90,19 @@ class _Drawn(NamedTuple):
                 return capitalise(render(self.wording.de, "de", self.slots))
         raise LanguageError(language)
 
+    def text(self, language: str) -> str:
+        return detokenise([token.word for token in self.words(language)], language)
+
+    def second_text(self, language: str) -> str | None:
+        """The other right wording, if there is one (second_wording.py)."""
+        if language not in LANGUAGES:
+            raise LanguageError(language)
+        template = put_time_first(self.wording, language)
+        if template is None:
+            return None
+        tokens = capitalise(render(template, language, self.slots))
+        return detokenise([token.word for token in tokens], language)
+
 
 def attempt(split: str, key: str) -> _Drawn | None:
     """Draw one sentence; None if it belongs to another split."""
@@ -116,14 +136,26 @@ def sentence(split: str, index: int, *, seed: int = 0) -> Sentence:
 
 
 def texts(
-    split: str, count: int, languages: Sequence[str], *, seed: int = 0
+    split: str, count: int, languages: Sequence[str], *, seed: int = 0, second_wording: float = 0.0
 ) -> Iterator[tuple[str, ...]]:
-    """Sentences 0, 1, … as text in these languages only."""
+    """Sentences 0, 1, … as text in these languages only.
+
+    `second_wording` is the chance that the last language, the target, has its second right wording,
+    where there is one.
+    """
     for index in range(count):
         found = _draw_until(split, index, seed)
-        yield tuple(
-            detokenise([token.word for token in found.words(one)], one) for one in languages
-        )
+        said = [found.text(one) for one in languages]
+        if second_wording and draws_second(f"{seed}/{split}/{index}", second_wording):
+            said[-1] = found.second_text(languages[-1]) or said[-1]
+        yield tuple(said)
+
+
+def right_texts(split: str, index: int, language: str, *, seed: int = 0) -> tuple[str, ...]:
+    """Every right wording of a sentence: one or two, the usual one first."""
+    found = _draw_until(split, index, seed)
+    second = found.second_text(language)
+    return (found.text(language),) if second is None else (found.text(language), second)
 
 
 def sentences(split: str, count: int, *, seed: int = 0, start: int = 0) -> Iterator[Sentence]:

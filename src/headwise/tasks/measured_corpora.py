@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from headwise.data.pairs.sealed_corpus import corpora_behind
 from headwise.language import say
 from headwise.settings import read_settings_file
 from headwise.settings.overrides import apply_overrides
@@ -81,12 +82,13 @@ def _name(corpus: Any) -> str:
 
 def _collections(corpora: Sequence[Any]) -> set[str]:
     """What the corpora are parts of: a known collection has its training and test sets under one
-    name.
+    name, and a distilled corpus belongs to what it was distilled from.
     """
     names = set()
     for corpus in corpora:
         is_known = isinstance(corpus, Mapping) and "name" in corpus
         name = _name(corpus)
         known = name.removeprefix("known:")
+        names |= _collections(corpora_behind(Path(name)))
         names.add(known.partition("/")[0] if is_known or known != name else name)
     return names

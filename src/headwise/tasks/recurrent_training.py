@@ -1,4 +1,7 @@
-"""Checks the training settings of recurrent models, which cannot be compiled or recorded.
+"""Checks the training settings of models whose shapes follow the sentences.
+
+A loss over alignments (CTC, graphs) lays out one sentence per row, so its update cannot be recorded
+as a CUDA graph; it can be compiled in part. Recurrent models cannot be compiled or recorded.
 
 A recurrent model runs its layers once for each word, and its shapes follow the sentences. So
 `compile`, `cuda_graphs`, `recompute` and sharding must be off, and `auto` means off. The rule is
@@ -32,3 +35,21 @@ def train_word_by_word(training: TrainingSettings) -> TrainingSettings:
     """With what `auto` can only mean here."""
     off = {name: "off" for name in ("compile", "cuda_graphs") if getattr(training, name) == "auto"}
     return training.model_copy(update=off)
+
+
+def check_not_recorded(training: TrainingSettings, structure: str) -> None:
+    """Refuse to record the update of a loss over alignments."""
+    if training.cuda_graphs == "on":
+        raise SettingsError(
+            "training.cuda_graphs=on was given, but the shapes of the loss of "
+            f"model.structure.kind={structure} follow the lengths of the sentences; set "
+            "training.cuda_graphs=off",
+            f"给出了 training.cuda_graphs=on，但 model.structure.kind={structure} 的损失的形状"
+            "随句长而变；请设 training.cuda_graphs=off",
+        )
+
+
+def record_nothing(training: TrainingSettings) -> TrainingSettings:
+    """With what `auto` can only mean for such a loss."""
+    off = "off" if training.cuda_graphs == "auto" else training.cuda_graphs
+    return training.model_copy(update={"cuda_graphs": off})

@@ -19,6 +19,7 @@ from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.recurrent_cells import CELLS, RecurrentLayer, RecurrentStack
 from headwise.models.elmo import DirectedLayer, ElmoEncoder
+from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.recurrent.translator import RecurrentTranslator
 from headwise.models.recurrent_encoder import SentenceReader
 
@@ -39,7 +40,7 @@ def make_contentless(module: nn.Module, *, cuda: bool = False) -> None:
     """Change a module that is to be traced; `cuda`: with attention as a GPU has it."""
     for part in module.modules():
         match part:
-            case RecurrentTranslator():
+            case RecurrentTranslator() | ParallelTranslator():
                 part.assumes_full_rows = True
             case RecurrentLayer() | RecurrentStack():
                 _replace_forward(part, partial(part.forward, written_out=True))
@@ -59,11 +60,11 @@ def _replace_forward(part: nn.Module, forward: Any) -> None:
 
 def _read_rows(reader: SentenceReader, x: Tensor, segment: Tensor, position: Tensor) -> Tensor:
     """The sentences of each row side by side."""
-    states: Tensor = reader.layers(_cut_rows(x), None).states
+    states: Tensor = reader.layers(cut_rows(x), None).states
     return _join_rows(states, x.shape[1]).to(x.dtype)
 
 
-def _cut_rows(x: Tensor) -> Tensor:
+def cut_rows(x: Tensor) -> Tensor:
     """[row, time, …] as [sentence, words, …]; the last sentence of a row may be filled up."""
     count = max(1, round(x.shape[1] / SENTENCE))
     length = -(-x.shape[1] // count)
@@ -72,7 +73,7 @@ def _cut_rows(x: Tensor) -> Tensor:
 
 
 def _join_rows(x: Tensor, row: int) -> Tensor:
-    """What `_cut_rows` cut, for rows of so many tokens."""
+    """What `cut_rows` cut, for rows of so many tokens."""
     count = max(1, round(row / SENTENCE))
     return x.reshape(-1, count * x.shape[1], *x.shape[2:])[:, :row]
 
@@ -108,6 +109,6 @@ def _read_spelled(
 ) -> Tensor:
     """The sentences of each row side by side, of different words."""
     assert affixes is not None, "rows of this encoder come with the letters of their words"
-    words = _cut_rows(torch.arange(tokens.numel()).view_as(tokens))
+    words = cut_rows(torch.arange(tokens.numel()).view_as(tokens))
     layers = encoder.reader(affixes.flatten(0, 1), words, words.sum(1))
     return _join_rows(encoder.mixture(layers), tokens.shape[1])

@@ -6,7 +6,7 @@ tokens, and the learning rate is per update.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -22,9 +22,39 @@ Fraction = Annotated[float, Field(ge=0, lt=1)]
 
 
 class CrossEntropyObjective(Settings):
-    """Predict the next token (losses.py)."""
+    """Predict the next token (losses.py); in a parallel translator, all tokens."""
 
+    shows_target: ClassVar[bool] = False
+    """Whether the decoder is shown tokens of the target beside those that it has to predict."""
     kind: Literal["cross_entropy"] = "cross_entropy"
+    label_smoothing: Fraction = 0.1
+    """Share of the probability spread evenly over the vocabulary; 0: plain maximum likelihood."""
+
+
+class MaskedObjective(Settings):
+    """Predict some tokens of the target from the others, as many as chance says: the conditional
+    masked language model of Mask-Predict (Ghazvininejad et al. 2019). For parallel translators.
+    """
+
+    shows_target: ClassVar[bool] = True
+    kind: Literal["masked"] = "masked"
+    label_smoothing: Fraction = 0.1
+    """Share of the probability spread evenly over the vocabulary; 0: plain maximum likelihood."""
+
+
+class GlancingObjective(Settings):
+    """Predict the target, a part of which is shown: more of it, the worse a first pass predicts it
+    (GLAT, Qian et al. 2021). For parallel translators.
+
+    The share of the wrongly predicted tokens that is shown falls from `start` to `end`.
+    """
+
+    shows_target: ClassVar[bool] = True
+    kind: Literal["glancing"] = "glancing"
+    start: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Tokens shown at the first step, as a share of those that the first pass gets wrong."""
+    end: Annotated[float, Field(ge=0, le=1)] = 0.3
+    """That share at the last step."""
     label_smoothing: Fraction = 0.1
     """Share of the probability spread evenly over the vocabulary; 0: plain maximum likelihood."""
 
@@ -149,8 +179,8 @@ class KeepSettings(Settings):
 
     best: str = "loss"
     """The validation metric that says which weights are best and when patience runs out, e.g.
-    `loss` or `bleu`. Names with loss, likelihood, perplexity or error in them are better when
-    lower, all others when higher."""
+    `loss` or `bleu`. The task declares which metrics there are, and whether lower or higher is
+    better."""
     last: Annotated[int, Field(ge=2, le=100)] = 2
     """Checkpoints kept; at least two, because the newest is the one a crash may damage."""
 
@@ -187,8 +217,8 @@ class TrainingSettings(Settings):
     optimizer: AdamWOptimizer = AdamWOptimizer()
     schedule: ScheduleSettings = InverseSqrtSchedule()
     freeze: tuple[str, ...] = ()
-    """Weights that are not trained: patterns of names (`encoder.embedding.*`) or ranges of blocks
-    (`layers 0-1`)."""
+    """Weights that are not trained: patterns of names (`encoder.embedding.*`), ranges of blocks
+    (`layers 0-1`), or everything except a pattern (`not draft_heads.*`)."""
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """The learning rate of a layer is this times that of the layer above it (embeddings lowest); 1:
     the same rate for all."""

@@ -1,6 +1,7 @@
 """Frozen weights, and learning rates that fall with depth: two ways to preserve a pretrained model.
 
     freeze        encoder.embedding.*  or  layers 0-1     by name or number of a block; not trained
+                  not draft_heads.*                       everything except these
     layer_decay   rate · decay^(top - depth)              depth: embeddings 0, block i: i + 1
 
 `top` is the greatest depth. A frozen weight is not given to the optimiser, so that it stays the
@@ -20,6 +21,7 @@ from headwise.errors import SettingsError
 _BLOCK = re.compile(
     r"(?:^|\.)(?:blocks|encoder|decoder|layers|ahead|back|forwards|backwards)\.(\d+)\."
 )
+EXCEPT = "not "
 _RANGE = re.compile(r"layers (\d+)(?:-(\d+))?")
 
 
@@ -52,6 +54,8 @@ def freeze(module: nn.Module, patterns: Sequence[str]) -> list[str]:
 
 
 def _matches(pattern: str, name: str) -> bool:
+    if pattern.startswith(EXCEPT):
+        return not _matches(pattern.removeprefix(EXCEPT), name)
     if numbers := _RANGE.fullmatch(pattern.strip()):
         first, last = int(numbers[1]), int(numbers[2] or numbers[1])
         block = _BLOCK.search(name)

@@ -114,6 +114,7 @@ def _snapshot() -> dict[str, bytes | str]:
 WRITERS = {
     "train --run": ["train", "pocket", "--run"],
     "demo --run": ["demo", "--run"],
+    "distil --output": ["distil", MODEL, "--output"],
     "compare --directory": ["compare", "pocket", "model.norm.kind=layer,rms", "--directory"],
     "translate --attention": ["translate", "--model", MODEL, "--text", "a", "--attention"],
     "evaluate --output": [*EVALUATE, "--output"],

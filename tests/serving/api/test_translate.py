@@ -28,6 +28,7 @@ SEARCHES: list[dict[str, Any]] = [
     {"kind": "greedy"},
     {"kind": "beam", "size": 4},
     {"kind": "sampling", "seed": 7, "top_p": 0.9, "temperature": 0.7},
+    {"kind": "drafted", "block": 3},
 ]
 
 

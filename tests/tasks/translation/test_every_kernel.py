@@ -73,7 +73,7 @@ def test_it_trains_loads_and_translates(kind: str, tmp_path: Path) -> None:
     assert losses[-1] < 0.97 * losses[0], losses
     translator = Translator.load(tmp_path / "run", device="cpu", precision="fp32")
     stepper, ids = (
-        translator.steppers.stepper(attending=False),
+        translator.offer.stepper(attending=False),
         [translator.tokenizers.source.encode(text) for text in TEXTS],
     )
     state, prefixes = stepper.start(ids, width=1, max_length=6), [[1] for _ in TEXTS]

@@ -9,7 +9,7 @@ import pytest
 ONE_GRAPH = """
 import torch
 from headwise.data.packing import NAMES, PackedBatch
-from headwise.models.choices import DecoderSettings, EncoderDecoderSettings, StackSettings
+from headwise.models import DecoderSettings, EncoderDecoderSettings, StackSettings
 from headwise.models.choices import build_model
 from headwise.randomness import torch_generator
 from headwise.tasks.translation.objective import TranslationLoss

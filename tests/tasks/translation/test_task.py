@@ -8,7 +8,7 @@ import pytest
 import headwise
 from headwise.errors import DataError, SettingsError, UsageError
 from headwise.tasks.run import check_run, train
-from headwise.tasks.translation.task import row_shape
+from headwise.tasks.translation.training_rows import row_shape
 from tests.tasks.tiny import tiny_recipe, train_tiny
 
 

@@ -3,6 +3,7 @@
 A corpus is written as a string or as a mapping:
 
     corpus/train                 corpus/train.en and corpus/train.de, each plain, .gz or .xz
+    distilled/train              what `headwise distil` wrote; its manifest is checked
     corpus/pairs.tsv.gz          one tab-separated file; {path: …, columns: {en: 0, zh: 1}}
     known:multi30k/raw/train     a public corpus that `headwise data fetch` downloaded
     pocket:train                 sentences of the built-in grammar;
@@ -25,6 +26,7 @@ from headwise.data.corpus_names import LanguageCode, as_list, expand
 from headwise.data.known.corpora import find_known
 from headwise.data.pairs.filtering import FilterSettings
 from headwise.data.pairs.parallel_files import Columns, Pair, find_parallel, read_parallel, read_tsv
+from headwise.data.pairs.sealed_corpus import check_sealed_corpus
 from headwise.data.splits import Part, SplitSettings, part_of
 from headwise.data.text_lines import find_text_file
 from headwise.errors import SettingsError
@@ -90,6 +92,8 @@ class PocketCorpus(_Corpus):
     count: int | None = pydantic.Field(default=None, ge=1, le=10_000_000)
     """Number of sentences; null: 100,000 of train, 1,000 of the other splits."""
     seed: int = 0
+    second_wording: float = pydantic.Field(default=0.0, ge=0.0, le=1.0)
+    """Chance of the second right translation, which every third sentence has."""
 
 
 def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
@@ -161,7 +165,7 @@ def read_corpus(corpus: Corpus, *, source: str, target: str) -> Iterator[Pair]:
     """The pairs of a corpus in the order of its files, after `split`, `keep` and `limit`."""
     match corpus:
         case FilesCorpus():
-            pairs = read_parallel(*find_parallel(corpus.path, source, target))
+            pairs = read_parallel(*_find_files(corpus, source, target))
         case TsvCorpus():
             columns = choose_columns(
                 corpus.columns or {source: 0, target: 1}, corpus.keep, source, target
@@ -180,7 +184,7 @@ def corpus_files(corpus: Corpus, *, source: str, target: str) -> list[Path]:
     """The files of a corpus; a missing one is an error."""
     match corpus:
         case FilesCorpus():
-            return list(find_parallel(corpus.path, source, target))
+            return list(_find_files(corpus, source, target))
         case TsvCorpus():
             return [find_text_file(corpus.path)]
         case KnownCorpus():
@@ -188,6 +192,13 @@ def corpus_files(corpus: Corpus, *, source: str, target: str) -> list[Path]:
             return [part.path] if part.columns else list(find_parallel(part.path, source, target))
         case PocketCorpus():
             return []
+
+
+def _find_files(corpus: FilesCorpus, source: str, target: str) -> tuple[Path, Path]:
+    """Both files; those of a distilled corpus are compared with its manifest."""
+    found = find_parallel(corpus.path, source, target)
+    check_sealed_corpus(corpus.path)
+    return found
 
 
 def choose_columns(
@@ -229,22 +240,27 @@ def read_pocket(corpus: PocketCorpus, *, source: str, target: str) -> Iterator[P
     """Sentences of the built-in grammar; the line number is the index of the sentence."""
     count = corpus.count or (100_000 if corpus.split == "train" else 1_000)
     if count <= MAX_REMEMBERED:
-        return iter(_remember_pocket(corpus.split, count, corpus.seed, source, target))
-    return _speak_pocket(corpus.split, count, corpus.seed, source, target)
+        return iter(_remember_pocket(corpus, count, source, target))
+    return _speak_pocket(corpus, count, source, target)
 
 
-def _speak_pocket(split: str, count: int, seed: int, source: str, target: str) -> Iterator[Pair]:
+def _speak_pocket(corpus: PocketCorpus, count: int, source: str, target: str) -> Iterator[Pair]:
     from headwise.pocket import texts  # imported here, because few runs need the grammar
 
-    for number, (left, right) in enumerate(
-        texts(split, count, (source, target), seed=seed), start=1
-    ):
-        yield Pair(left, right, f"pocket:{split}", number)
+    spoken = texts(
+        corpus.split,
+        count,
+        (source, target),
+        seed=corpus.seed,
+        second_wording=corpus.second_wording,
+    )
+    for number, (left, right) in enumerate(spoken, start=1):
+        yield Pair(left, right, f"pocket:{corpus.split}", number)
 
 
 @lru_cache(maxsize=2)
 def _remember_pocket(
-    split: str, count: int, seed: int, source: str, target: str
+    corpus: PocketCorpus, count: int, source: str, target: str
 ) -> tuple[Pair, ...]:
     """Keep the sentences: preparation reads a corpus four times, and generating is slow."""
-    return tuple(_speak_pocket(split, count, seed, source, target))
+    return tuple(_speak_pocket(corpus, count, source, target))

@@ -109,6 +109,15 @@ class PreparedData:
         return f"train:{train} valid:{valid} vocabulary:{vocabulary} rows:{rows}"
 
 
+@dataclass(frozen=True)
+class GivenTokenizers:
+    """Tokenizers that are not learnt from the data: those of the model a training begins with."""
+
+    pair: TokenizerPair
+    fingerprint: str
+    """Changes with their files."""
+
+
 def prepare_data(
     data: DataSettings,
     text: TextSettings,
@@ -116,17 +125,19 @@ def prepare_data(
     *,
     seed: int = SEED,
     earlier_seed: int | None = None,
+    given: GivenTokenizers | None = None,
     progress: Progress | None = None,
     vocabulary_progress: Watch | None = None,
 ) -> PreparedData:
     """Make tokenizers and stores in `directory`, or open what was made from the same inputs.
 
-    `earlier_seed`: older runs sampled with the seed of training; data made so are reused too.
+    `given`: tokenizers to be used instead of learning them. `earlier_seed`: older runs sampled with
+    the seed of training; data made so are reused too.
     """
-    wanted = describe_inputs(data, text, seed)
-    usable = (
-        {wanted} if earlier_seed is None else {wanted, describe_inputs(data, text, earlier_seed)}
-    )
+    wanted = describe_inputs(data, text, seed, given=given)
+    usable = {wanted}
+    if earlier_seed is not None:
+        usable.add(describe_inputs(data, text, earlier_seed, given=given))
     if (directory / DESCRIPTION).exists():
         try:
             if read_description(directory).inputs in usable:
@@ -140,8 +151,11 @@ def prepare_data(
     directory.mkdir(parents=True, exist_ok=True)
     (directory / DESCRIPTION).unlink(missing_ok=True)
     survey = survey_corpora(data, text, seed=seed, progress=progress)
-    learnt = learn_from_corpora(data, text, survey, seed=seed, watch=vocabulary_progress)
-    tokenizers = replace(learnt, known_words=KnownWords.of(survey.planned))
+    if given is None:
+        pair = learn_from_corpora(data, text, survey, seed=seed, watch=vocabulary_progress)
+    else:
+        pair = given.pair
+    tokenizers = replace(pair, known_words=KnownWords.of(survey.planned))
     with publish_directory(
         directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True
     ) as temporary:
@@ -189,7 +203,13 @@ def read_description(directory: Path) -> PreparedRecord:
         ) from error
 
 
-def describe_inputs(data: DataSettings, text: TextSettings, seed: int = SEED) -> str:
+def describe_inputs(
+    data: DataSettings,
+    text: TextSettings,
+    seed: int = SEED,
+    *,
+    given: GivenTokenizers | None = None,
+) -> str:
     """A hash of everything the result depends on: settings, and size and time of the files."""
     files = []
     # The test set affects training pairs only if leaked pairs are dropped.
@@ -210,6 +230,8 @@ def describe_inputs(data: DataSettings, text: TextSettings, seed: int = SEED) ->
                 ).hexdigest(),
             ]
         )
+    if given is not None:
+        files.append(["tokenizers", given.fingerprint])
     settings = [
         data.model_dump(mode="json", exclude=None if "test" in parts else {"test"}),
         text.model_dump(mode="json", exclude_none=True),

@@ -96,14 +96,8 @@ class _Row:
         self.values.append(value)
         if token == EOS or self.num_left == 0:
             self.is_done = True
-            self.arrival.on_result(SearchResult((self._hypothesis(),)))
-
-    def _hypothesis(self) -> Hypothesis:
-        finished, total = self.tokens[-1] == EOS, sum(self.values)
-        tokens = self.tokens[:-1] if finished else self.tokens
-        return Hypothesis(
-            tuple(tokens), total, total / len(self.values), tuple(self.values), finished
-        )
+            found = Hypothesis.of_path(self.tokens, self.values)
+            self.arrival.on_result(SearchResult((found,)))
 
 
 @torch.no_grad()

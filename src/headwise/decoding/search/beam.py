@@ -45,7 +45,7 @@ MAX_SIZE = 1024
 
 class BeamSettings(GenerationSettings):
     plans: ClassVar[bool] = True
-    over_steppers: ClassVar[bool] = True
+    output_forms: ClassVar[tuple[str, ...]] = ("steps",)
     can_trace: ClassVar[bool] = True
     summary: ClassVar[str] = "The best of several hypotheses."
     request_options: ClassVar[Mapping[str, RequestOption]] = {

@@ -15,7 +15,7 @@ from headwise.decoding.generation_settings import GenerationSettings
 
 
 class GreedySettings(GenerationSettings):
-    over_steppers: ClassVar[bool] = True
+    output_forms: ClassVar[tuple[str, ...]] = ("steps",)
     summary: ClassVar[str] = "The most probable token at every step."
     kind: Literal["greedy"] = "greedy"
 

@@ -28,7 +28,7 @@ from headwise.randomness import numpy_generator
 
 
 class SamplingSettings(GenerationSettings):
-    over_steppers: ClassVar[bool] = True
+    output_forms: ClassVar[tuple[str, ...]] = ("steps",)
     summary: ClassVar[str] = "Tokens drawn at random; the same seed draws the same."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "temperature": RequestOption(1.0, low=0.01, high=10),

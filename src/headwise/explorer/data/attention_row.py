@@ -32,6 +32,7 @@ from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
 from headwise.explorer.data.attention_maps import MapKind
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.parallel.translator import ParallelTranslator
 from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import BOS, EOS
 
@@ -132,6 +133,13 @@ def calculate_row(
     of the search and may stop the work by raising an exception.
     """
     model = require_attention(translator)
+    if kind != "encoder_self" and isinstance(model, ParallelTranslator) and model.factor:
+        raise UsageError(
+            f"the decoder of this model has {model.factor} positions for each source token, not "
+            "one for each piece of the translation; ask for kind=encoder_self",
+            f"该模型的解码器对每个源词元有 {model.factor} 个位置，与译文的子词并不一一对应；"
+            "请使用 kind=encoder_self",
+        )
     source_ids = translator.tokenizers.source.encode(text)
     if not source_ids:
         raise UsageError("the text is empty; give a sentence", "文本为空；请给出一个句子")
@@ -152,8 +160,8 @@ def calculate_row(
     check_within("tokens", "词元数", len(target_ids) + 1, 1, MAX_KEYS)
     source, target_tokenizer = translator.tokenizers.source, translator.tokenizers.target
     source_pieces = (*source.pieces(source_ids), "</s>")
-    target_input = ("<s>", *target_tokenizer.pieces(target_ids))
-    query_pieces = source_pieces if kind == "encoder_self" else (*target_input[1:], "</s>")
+    written = (*target_tokenizer.pieces(target_ids), "</s>")
+    query_pieces = source_pieces if kind == "encoder_self" else written
     check_within("query", "查询", query, 0, len(query_pieces) - 1)
     device = model.output.weight.device
     source_row, target_row = (
@@ -161,7 +169,8 @@ def calculate_row(
         torch.tensor([[BOS, *target_ids]], device=device),
     )
     caught = capture_layer_inputs(attention, lambda: model.attention_maps(source_row, target_row))
-    key_pieces = target_input if kind == "decoder_self" else source_pieces
+    own = translator.decoder_pieces(target_ids)
+    key_pieces = own if kind == "decoder_self" else source_pieces
     return calculate_steps(
         caught, head=head, query=query, query_pieces=query_pieces, key_pieces=key_pieces
     )

@@ -96,7 +96,7 @@ def trace_sentence(
         decoding=settings.kind,
         source_pieces=(*translator.tokenizers.source.pieces(source), "</s>"),
         target_pieces=(*decoder.pieces(best.tokens), "</s>"),
-        target_input_pieces=("<s>", *decoder.pieces(best.tokens)),
+        target_input_pieces=translator.decoder_pieces(best.tokens),
         tokens=best.tokens,
         hypotheses=result.hypotheses,
         texts=tuple(decoder.decode(hypothesis.tokens) for hypothesis in result.hypotheses),

@@ -10,7 +10,12 @@ n-best, contradictions.
 from collections.abc import Sequence
 from typing import cast
 
-from headwise.decoding.choices import BeamSettings, DecodingSettings, decoding_kinds
+from headwise.decoding.choices import (
+    BeamSettings,
+    DecodingSettings,
+    decoding_kinds,
+    kinds_with_several_results,
+)
 from headwise.decoding.generation_settings import GenerationSettings, check_phrase_texts
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.serving.http.errors import Refusal
@@ -114,12 +119,16 @@ def _with_n_best(
     kind = _kind_of(type(settings))
     is_narrow = isinstance(settings, BeamSettings)
     what = "the beam is narrower" if is_narrow else f"{kind} search finds one translation"
+    kinds = kinds_with_several_results(settings)
+    if settings.over_steppers:
+        way = f"decoding {{kind: {kinds[0]}, size: {max(5, n_best)}}}"
+    elif kinds:
+        way = f"decoding {{kind: {' or '.join(kinds)}}}"
+    else:
+        way = "n_best 1"
     raise Refusal(
         422,
         "too_few_candidates",
-        en=(
-            f"n_best is {n_best}, but {what}; ask for decoding {{kind: beam, size: "
-            f"{max(5, n_best)}}}"
-        ),
-        zh=f"n_best 为 {n_best}，但候选不足；请用 decoding {{kind: beam, size: {max(5, n_best)}}}",
+        en=f"n_best is {n_best}, but {what}; ask for {way}",
+        zh=f"n_best 为 {n_best}，但候选不足；请用 {way}",
     )

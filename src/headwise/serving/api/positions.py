@@ -6,7 +6,7 @@ from headwise.attention.shapes import check_heads
 from headwise.errors import UsageError
 from headwise.explorer.data.attention_row import require_attention
 from headwise.explorer.data.position_tables import build_modules, modules_of, show_positions
-from headwise.models.choices import EncoderDecoderSettings
+from headwise.models.transformer_settings import TransformerSettings
 from headwise.positions.choices import DEFAULT_POSITION
 from headwise.serving.schemas.attention import MAX_DIM, PositionsBody, PositionsReply
 from headwise.serving.schemas.base import REFUSALS
@@ -41,7 +41,7 @@ def answer_positions(body: PositionsBody) -> PositionsReply:
 def answer_models_own(translator: Translator, body: PositionsBody) -> PositionsReply:
     """The positions of the model's encoder; of a wide model only the first dimensions."""
     model, settings = require_attention(translator), translator.recipe.model
-    assert isinstance(settings, EncoderDecoderSettings)
+    assert isinstance(settings, TransformerSettings)
     position = settings.position
     limit = position.longest_row
     length = body.length if limit is None else min(body.length, limit.tokens)

@@ -37,7 +37,7 @@ from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_
 from headwise.tasks.task import Learner
 from headwise.tasks.text_yardstick import text_yardstick
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.tasks.yardstick import Yardstick, perplexity
+from headwise.tasks.yardstick import Yardstick, declared_metric
 from headwise.text.tokenizer import NUM_SPECIAL
 from headwise.training.session import Evaluate
 
@@ -87,7 +87,7 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
             kept = read_item_scores(directory, part, ("loss", "tokens"))
             return {"perplexity": MeanStatistics.of(kept["loss"], kept["tokens"], exponential)}
 
-        metrics = (perplexity((" of both directions", "（两个方向）")),)
+        metrics = (declared_metric(recipe, "perplexity"),)
         return text_yardstick(recipe.data, recipe.text, metrics=metrics, read=read)
 
     def check_training(self, recipe: ElmoRecipe) -> None:
@@ -110,6 +110,9 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
             train_word_by_word(recipe.training),
             validation(recipe, prepared, module),
         )
+
+    def count_tokens(self, recipe: ElmoRecipe, prepared: ElmoData) -> int:
+        return len(prepared.train.tokens) + len(prepared.train.lengths)
 
     def trial(self, recipe: ElmoRecipe, prepared: ElmoData, module: nn.Module) -> Trial:
         """Sentences have no fixed length: a whole batch is taken."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headwise.models.choices import EncoderDecoderSettings, build_model
+from headwise.models.choices import build_model
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
+from headwise.models.transformer_settings import TransformerSettings
 from headwise.models.translation_model import TranslationModel
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import open_bundle, save_tokenizers, write_bundle
@@ -75,6 +76,7 @@ def translator_card(recipe: TranslationRecipe, results: Mapping[str, Any]) -> st
         use=CARD_USE,
         results=results,
         data=recipe.model_dump(mode="json")["data"],
+        recipe_type=TranslationRecipe,
     )
 
 
@@ -84,7 +86,7 @@ def card_title(recipe: TranslationRecipe) -> str:
 
 def card_details(recipe: TranslationRecipe) -> str:
     match recipe.model:
-        case EncoderDecoderSettings(encoder=encoder, decoder=decoder):
+        case TransformerSettings(encoder=encoder, decoder=decoder):
             layers = f"{encoder.layers} encoder and {decoder.layers} decoder layers"
         case RecurrentTranslatorSettings(layers=count, cell=cell, attention=attention):
             layers = (

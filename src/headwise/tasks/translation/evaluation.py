@@ -13,6 +13,7 @@ from headwise.storage import write_text
 from headwise.tasks.text_input import read_text_lines
 from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.tasks.translation.checkpoint_bundle import load_checkpoint_bundle
+from headwise.tasks.translation.drafting_speed import DraftingSpeed
 from headwise.tasks.translation.evaluation_request import Measurement
 from headwise.tasks.translation.line_translation import read_places, translate_lines
 from headwise.tasks.translation.translator import Translator
@@ -29,6 +30,8 @@ class MeasuredScores:
     step: int | None = None
     """Of the checkpoint, where the weights of an unfinished run were measured."""
     comparisons: tuple[Comparison, ...] = ()
+    speed: DraftingSpeed | None = None
+    """Tokens and steps, if the model writes several tokens in a step."""
 
     def as_dict(self) -> dict[str, Any]:
         scores = self.scores
@@ -47,6 +50,8 @@ class MeasuredScores:
             result["form"] = self.form
         if self.step is not None:
             result["step"] = self.step
+        if self.speed is not None:
+            result["tokens_per_step"] = self.speed.tokens_per_step
         if self.comparisons:
             result["comparisons"] = [comparison.as_dict() for comparison in self.comparisons]
         return result
@@ -64,6 +69,9 @@ class MeasuredScores:
         listed.append(
             (say("exact match", "完全一致"), f"{100 * self.scores.exact_match:.1f} %", "", "")
         )
+        if self.speed is not None:
+            name = say("tokens per step", "每步词元数")
+            listed.append((name, f"{self.speed.tokens_per_step:.2f}", "", ""))
         return listed
 
     def remarks(self) -> list[str]:
@@ -114,16 +122,19 @@ def measure(wanted: Measurement) -> MeasuredScores:
             compare_systems(baseline, hypotheses, references, metric="bleu", metrics=metrics),
             compare_systems(baseline, hypotheses, references, metric="chrf", metrics=metrics),
         )
-    return MeasuredScores(scores, len(references), found.form, found.step, comparisons)
+    return MeasuredScores(
+        scores, len(references), found.form, found.step, comparisons, speed=found.speed
+    )
 
 
 class _Translations(NamedTuple):
-    """Texts, their language, and of a model its form and the step of its checkpoint."""
+    """Texts, their language, and of a model its form, the step of its checkpoint and its speed."""
 
     texts: list[str]
     language: str | None
     form: str | None = None
     step: int | None = None
+    speed: DraftingSpeed | None = None
 
 
 def _translations(wanted: Measurement, system: Path) -> _Translations:
@@ -138,10 +149,14 @@ def _translations(wanted: Measurement, system: Path) -> _Translations:
     translator = Translator(bundle, device=wanted.device, precision=wanted.precision)
     decoding = translator.settings(wanted.overrides)
     lines = read_places(wanted.source)
-    texts = [line.text for line in translate_lines(translator, lines, decoding)]
+    found = list(translate_lines(translator, lines, decoding))
     language = wanted.target_language or translator.target_language
     return _Translations(
-        texts, language, translator.form.name, None if which is None else bundle.results["steps"]
+        [line.text for line in found],
+        language,
+        translator.form.name,
+        None if which is None else bundle.results["steps"],
+        DraftingSpeed.sum_of(line.speed for line in found),
     )
 
 

@@ -25,6 +25,7 @@ from headwise.data.text_lines import MAX_LINE_BYTES, find_text_file
 from headwise.decoding.choices import DecodingSettings
 from headwise.language import say
 from headwise.tasks.text_input import STANDARD_INPUT, line_too_long, read_lines_or_none
+from headwise.tasks.translation.drafting_speed import DraftingSpeed
 from headwise.tasks.translation.input_warning import InputWarning
 from headwise.tasks.translation.source_sentences import (
     SourceSentence,
@@ -175,6 +176,7 @@ def _join(translator: Translator, waiting: _Waiting, parts: Sequence[Translation
         source_pieces=tuple(sources),
         target_pieces=tuple(targets),
         warning=translator.check_input(text, translator.encode(text)),
+        speed=DraftingSpeed.sum_of(part.speed for part in parts),
     )
 
 

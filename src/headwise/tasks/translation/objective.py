@@ -12,15 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import nn
 
 from headwise.data.batching import ALL_ROWS, Cursor, PairSource, Share, batches, evaluation_batches
 from headwise.data.packing import PackedBatch
-from headwise.models.choices import build_model
+from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.translation_model import TranslationModel
-from headwise.tasks.planned_step import PlannedStep, Vocabularies
-from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.translation.draft_heads_loss import add_heads_loss
 from headwise.training.losses import LossSums, cross_entropy
+from headwise.training.updates import Trainable
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,23 @@ class TranslationLoss:
             source_position=batch.source_position,
             target_position=batch.target_position,
         )
-        return cross_entropy(
+        sums = cross_entropy(
             hidden.flatten(0, 1),
             self.module.output.weight,
             targets=batch.target_output.flatten(),
             bias=self.module.output.bias,
+            smoothing=self.label_smoothing,
+            chunk_size=self.chunk_size,
+        )
+        module = self.module
+        if not isinstance(module, EncoderDecoder) or module.draft_heads is None:
+            return sums
+        return add_heads_loss(
+            sums,
+            module,
+            module.draft_heads,
+            hidden,
+            batch,
             smoothing=self.label_smoothing,
             chunk_size=self.chunk_size,
         )
@@ -88,42 +99,10 @@ class PackedPairs:
             yield batch, after.to_json()
 
 
-def plan_step(recipe: TranslationRecipe, sizes: Vocabularies) -> PlannedStep:
-    """The training step of a recipe as shapes; source rows are taken to be as long as target
-    rows."""
-    row, smoothing = recipe.data.row_tokens, recipe.training.objective.label_smoothing
-
-    def build(rows: int) -> TranslationModel:
-        return build_model(
-            recipe.model,
-            source_size=sizes.source,
-            target_size=sizes.target,
-            generator=None,
-        )
-
-    def trainable(module: nn.Module, chunk_size: int) -> TranslationLoss:
-        assert isinstance(module, TranslationModel)
-        return TranslationLoss(module, smoothing, chunk_size)
-
-    def batch(rows: int, length: int) -> PackedBatch:
-        source, target = (torch.ones(rows, length, dtype=torch.int64) for _ in range(2))
-        return PackedBatch(source, source, source, target, target, target, target)
-
-    return PlannedStep(
-        recipe.training_as_run,
-        build,
-        trainable,
-        batch,
-        row=row,
-        source_row=row,
-        num_logits=sizes.target,
-    )
-
-
 @torch.inference_mode()
-def validation_loss(task: TranslationLoss, store: PairSource, shape: RowShape) -> dict[str, float]:
+def validation_loss(task: Trainable, store: PairSource, shape: RowShape) -> dict[str, float]:
     """Mean loss and perplexity per target token over all pairs of a store, each counted once."""
-    device = task.module.output.weight.device
+    device = next(task.module.parameters()).device
     totals = torch.zeros(3, dtype=torch.float64, device=device)
     for batch in evaluation_batches(
         store, rows=shape.rows, source_row=shape.source, target_row=shape.target

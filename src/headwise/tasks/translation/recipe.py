@@ -1,26 +1,44 @@
 """The recipe of a translator: its data, tokenizers, model, training, decoding and evaluation."""
 
-from typing import ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from headwise.blocks.choices import check_recomputing
 from headwise.data.pairs.choices import DataSettings
-from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.choices import (
+    DecodingSettings,
+    DraftedSettings,
+    check_output_form,
+    default_decoding,
+)
 from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
+from headwise.models.parallel.choices import ParallelSettings, output_form
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
+from headwise.models.transformer_settings import TransformerSettings
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import BundleForm
-from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
+from headwise.tasks.recurrent_training import (
+    check_not_recorded,
+    check_word_by_word,
+    record_nothing,
+    train_word_by_word,
+)
+from headwise.tasks.translation.declared_results import METRICS, RESULTS
 from headwise.text.choices import SentencePieceSettings, TextSettings
-from headwise.training.choices import TrainingSettings
+from headwise.training.choices import (
+    CrossEntropyObjective,
+    GlancingObjective,
+    MaskedObjective,
+    TrainingSettings,
+)
 
-METRICS = ("loss", "perplexity", "bleu", "chrf")
-"""What a validation measures."""
+PARALLEL = str(ParallelSettings.model_fields["kind"].default)
 
 
 class EvaluationSettings(Settings):
@@ -35,10 +53,24 @@ class EvaluationSettings(Settings):
     """Ignore upper and lower case."""
 
 
+TranslationObjective = Annotated[
+    CrossEntropyObjective | MaskedObjective | GlancingObjective, Field(discriminator="kind")
+]
+
+
+class TranslationTraining(TrainingSettings):
+    """How a translator learns."""
+
+    objective: TranslationObjective = CrossEntropyObjective()  # type: ignore[assignment]
+    """What it is taught to predict."""
+
+
 class TranslationRecipe(AnyRecipe):
     """A translator, from its text to its answers."""
 
     bundle_form: ClassVar = BundleForm(("a translator", "翻译模型"), "pocket", is_demo=True)
+    metrics: ClassVar = METRICS
+    results: ClassVar = RESULTS
 
     task: Literal["translation"] = "translation"
     """What the model is for."""
@@ -48,12 +80,29 @@ class TranslationRecipe(AnyRecipe):
     """How text becomes tokens."""
     model: ModelSettings = EncoderDecoderSettings()
     """What is built."""
-    training: TrainingSettings = TrainingSettings()
+    training: TranslationTraining = TranslationTraining()
     """How it learns."""
     evaluation: EvaluationSettings = EvaluationSettings()
     """How it is measured."""
     decoding: DecodingSettings = BeamSettings()
     """How it answers."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_decoding(cls, data: Any) -> Any:
+        """A parallel model cannot be searched token by token: its own decoding is the default."""
+        if not isinstance(data, Mapping):
+            return data
+        model, decoding = data.get("model"), data.get("decoding", {})
+        names_a_kind = not isinstance(decoding, Mapping) or "kind" in decoding
+        if names_a_kind or not isinstance(model, Mapping) or model.get("kind") != PARALLEL:
+            return data
+        try:
+            form = output_form(ParallelSettings.model_validate(model))
+        except ValidationError:
+            return data  # its errors are listed when the field itself is checked
+        kind = getattr(default_decoding(form), "kind", None)
+        return {**data, "decoding": {"kind": kind, **decoding}}
 
     @model_validator(mode="after")
     def _check_sharing(self) -> Self:
@@ -65,6 +114,7 @@ class TranslationRecipe(AnyRecipe):
                 "model.embedding.tied=output",
             )
         self._check_kind()
+        self._check_drafting()
         # Source rows are in the proportion of the languages, which only the text knows.
         source = (
             "data.row_tokens, and source rows may be longer",
@@ -81,10 +131,9 @@ class TranslationRecipe(AnyRecipe):
             self.data.row_tokens,
             rows=("data.row_tokens", "data.row_tokens"),
         )
-        if isinstance(self.model, EncoderDecoderSettings):
+        if isinstance(self.model, TransformerSettings):
             check_buckets(self.model, self.data.row_tokens)
             check_recomputing(self.model.norm, self.training.recompute)
-        self.training.keep.check_metric(METRICS)
         best = self.training.keep.best
         if best in ("bleu", "chrf") and self.evaluation.validation_sentences == 0:
             raise SettingsError(
@@ -98,10 +147,71 @@ class TranslationRecipe(AnyRecipe):
     def _check_kind(self) -> None:
         if isinstance(self.model, RecurrentTranslatorSettings):
             check_word_by_word(self.training)
+        if isinstance(self.model, ParallelSettings) and output_form(self.model) != "positions":
+            check_not_recorded(self.training, self.model.structure.kind)
+        check_output_form(self.decoding, output_form(self.model))
+        check_objective(self.training.objective, self.model)
+
+    def _check_drafting(self) -> None:
+        if not isinstance(self.decoding, DraftedSettings):
+            return
+        if not isinstance(self.model, EncoderDecoderSettings):
+            raise SettingsError(
+                f"decoding.kind=drafted verifies several tokens in one pass, and model.kind="
+                f"{self.model.kind} reads them one by one; set decoding.kind=greedy",
+                f"decoding.kind=drafted 一次验证多个词元，而 model.kind={self.model.kind} "
+                "逐个读取；请设 decoding.kind=greedy",
+            )
+        count = self.model.draft_heads.count
+        if self.decoding.num_heads > count:
+            raise SettingsError(
+                f"decoding.block is {self.decoding.num_heads} with decoding.drafter.kind=heads, "
+                f"but model.draft_heads.count is {count}; set them to the same number, or use "
+                "another decoding.drafter.kind",
+                f"decoding.drafter.kind=heads 时 decoding.block 为 {self.decoding.num_heads}，而 "
+                f"model.draft_heads.count 为 {count}；请设为相同的数，或换用其他 "
+                "decoding.drafter.kind",
+            )
 
     @property
     def training_as_run(self) -> TrainingSettings:
         """With what `auto` can only mean for this model."""
-        if isinstance(self.model, EncoderDecoderSettings):
+        if isinstance(self.model, ParallelSettings) and output_form(self.model) != "positions":
+            return record_nothing(self.training)
+        if isinstance(self.model, TransformerSettings):
             return self.training
         return train_word_by_word(self.training)
+
+
+def check_objective(objective: TranslationObjective, model: ModelSettings) -> None:
+    """Refuse an objective that the model cannot learn from."""
+    if objective.shows_target and not isinstance(model, ParallelSettings):
+        raise SettingsError(
+            f"training.objective.kind={objective.kind} shows a part of the target, but "
+            f"model.kind={model.kind} predicts each token from the ones before it; set "
+            f"model.kind={PARALLEL}, or training.objective.kind=cross_entropy",
+            f"training.objective.kind={objective.kind} 会给出目标句的一部分，而 "
+            f"model.kind={model.kind} 由前面的词元预测下一个；请设 "
+            f"model.kind={PARALLEL}，或 training.objective.kind=cross_entropy",
+        )
+    if not isinstance(model, ParallelSettings) or output_form(model) == "positions":
+        return
+    structure = model.structure.kind
+    if isinstance(objective, MaskedObjective):
+        raise SettingsError(
+            "training.objective.kind=masked hides tokens at known positions, but with "
+            f"model.structure.kind={structure} the position of a token is not known; use "
+            "training.objective.kind=glancing or cross_entropy",
+            "training.objective.kind=masked 遮住位置已知的词元，而 "
+            f"model.structure.kind={structure} 时词元的位置未知；请用 "
+            "training.objective.kind=glancing 或 cross_entropy",
+        )
+    if objective.label_smoothing:
+        raise SettingsError(
+            f"training.objective.label_smoothing={objective.label_smoothing:g} spreads the "
+            f"probability of one position, but model.structure.kind={structure} sums over all "
+            "positions that may write a token; set training.objective.label_smoothing=0",
+            f"training.objective.label_smoothing={objective.label_smoothing:g} 平滑单个位置的概率，"
+            f"而 model.structure.kind={structure} 对所有可能写出该词元的位置求和；请设 "
+            "training.objective.label_smoothing=0",
+        )

@@ -15,6 +15,7 @@ from torch import nn
 from headwise.data.batching import Share
 from headwise.data.pairs.filtering import FilterReport
 from headwise.data.pairs.preparation import (
+    GivenTokenizers,
     PreparedData,
     describe_inputs,
     open_prepared,
@@ -28,6 +29,7 @@ from headwise.randomness import torch_generator
 from headwise.tasks.bundle import save_tokenizers
 from headwise.tasks.events import Events
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
+from headwise.tasks.result_rows import part_name
 from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
 from headwise.tasks.translation.bundle import (
@@ -37,18 +39,20 @@ from headwise.tasks.translation.bundle import (
     card_title,
     load_translator_bundle,
 )
-from headwise.tasks.translation.objective import PackedPairs, RowShape, TranslationLoss, plan_step
+from headwise.tasks.translation.losses import loss_of, plan_step
+from headwise.tasks.translation.objective import PackedPairs, RowShape
 from headwise.tasks.translation.preflight import (
     check_decoding,
     check_lengths,
-    check_start,
+    check_share,
     check_test,
-    warn_of_small_corpus,
 )
 from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.translation.training_rows import check_targets, pairs_for, row_shape
 from headwise.tasks.translation.translated_part import FOLDER as TRANSLATIONS
 from headwise.tasks.translation.translated_part import translate_part
 from headwise.tasks.translation.translator import Translator
+from headwise.tasks.translation.translator_start import find_translator_start
 from headwise.tasks.translation.validation import Validation
 from headwise.tasks.translation.yardstick import translation_yardstick
 from headwise.tasks.vocabulary_progress import watch_vocabulary
@@ -60,7 +64,8 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     """Learn to translate from pairs of sentences."""
 
     def check(self, recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
-        check_start(recipe, num_processes=num_processes, anyway=anyway)
+        check_share(recipe, num_processes=num_processes)
+        find_translator_start(recipe)
 
     def prepare(self, recipe: TranslationRecipe, directory: Path, watcher: Events) -> PreparedData:
         watcher.note(say("preparing the data …", "正在准备数据……"))
@@ -75,11 +80,13 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
             recipe.text,
             directory,
             earlier_seed=recipe.training.seed,
+            given=_given_tokenizers(recipe),
             progress=lambda part, done: watcher.count(labels.get(part, part), done, None),
             vocabulary_progress=watch_vocabulary(watcher),
         )
         watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())
         check_lengths(recipe, prepared)
+        check_targets(recipe, prepared)
         check_decoding(recipe, prepared)
         return prepared
 
@@ -90,20 +97,23 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         return {"pairs": len(prepared.train)}
 
     def build(self, recipe: TranslationRecipe, prepared: PreparedData) -> TranslationModel:
-        return build_model(
+        model = build_model(
             recipe.model,
             source_size=prepared.tokenizers.source.size,
             target_size=prepared.tokenizers.target.size,
             generator=torch_generator(recipe.training.seed, "weights"),
         )
+        start = find_translator_start(recipe)
+        if start is not None:
+            start.put_into(model)
+        return model
 
     def planned_step(self, recipe: TranslationRecipe, bundle: Path | None = None) -> PlannedStep:
         return plan_step(recipe, find_vocabularies(recipe.text.size, bundle))
 
-    def check_memory(
-        self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module, *, anyway: bool
-    ) -> None:
-        """`check` has asked already, before the data was read."""
+    def count_tokens(self, recipe: TranslationRecipe, prepared: PreparedData) -> int:
+        """Of the target, with the end of each sentence."""
+        return prepared.train.total_tokens["target"] + len(prepared.train)
 
     def learner(
         self,
@@ -116,27 +126,27 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     ) -> Learner:
         assert isinstance(module, TranslationModel)
         training, shape = recipe.training, row_shape(recipe, prepared)
-        loss = TranslationLoss(module, training.objective.label_smoothing)
-        if share.process == 0:
-            warn_of_small_corpus(training, shape, prepared.train)
+        loss = loss_of(recipe, module)
         evaluate = None
         if prepared.valid is not None:
             translator = partial(_translator, recipe, prepared, module, directory)
-            evaluate = Validation(recipe, loss, prepared.valid, shape, translator)
-        batches = PackedPairs(prepared.train, shape, training.seed, prepared.fingerprint, share)
+            evaluate = Validation(
+                recipe, loss, pairs_for(recipe, prepared.valid), shape, translator
+            )
+        pairs = pairs_for(recipe, prepared.train)
+        batches = PackedPairs(pairs, shape, training.seed, prepared.fingerprint, share)
         return Learner(loss, batches, recipe.training_as_run, evaluate)
 
     def trial(self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module) -> Trial:
         assert isinstance(module, TranslationModel)
         training, shape = recipe.training, row_shape(recipe, prepared)
-        warn_of_small_corpus(training, shape, prepared.train)
 
         def batch_of(rows: int) -> Any:
             smaller = RowShape(rows, shape.source, shape.target)
-            pairs = PackedPairs(prepared.train, smaller, training.seed, prepared.fingerprint)
-            return first_batch(pairs)
+            pairs = pairs_for(recipe, prepared.train)
+            return first_batch(PackedPairs(pairs, smaller, training.seed, prepared.fingerprint))
 
-        loss = TranslationLoss(module, training.objective.label_smoothing)
+        loss = loss_of(recipe, module)
         return Trial(loss, shape.rows, batch_of)
 
     def describe_start(
@@ -175,9 +185,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         for part in parts:
             if recipe.data.corpora(part):
                 watcher.note(
-                    say("translating the validation set …", "正在翻译验证集……")
-                    if part == "valid"
-                    else say("translating the test set …", "正在翻译测试集……")
+                    say(f"translating the {part_name(part)} …", f"正在翻译{part_name(part)}……")
                 )
                 translated = translate_part(translator, recipe, part)
                 translated.save(directory / TRANSLATIONS, part)
@@ -188,7 +196,8 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         return translation_yardstick(recipe)
 
     def shared_data(self, recipe: TranslationRecipe) -> str:
-        return describe_inputs(recipe.data, recipe.text)[:16]
+        given = _given_tokenizers(recipe)
+        return describe_inputs(recipe.data, recipe.text, given=given)[:16]
 
     def check_prepared(self, recipe: TranslationRecipe, prepared: PreparedData) -> None:
         check_lengths(recipe, prepared)
@@ -215,10 +224,9 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         return f"{data.source} → {data.target}"
 
 
-def row_shape(recipe: TranslationRecipe, prepared: PreparedData) -> RowShape:
-    """Rows that hold `training.batch_tokens` target tokens, at least one."""
-    rows = max(1, round(recipe.training.batch_tokens / prepared.target_row))
-    return RowShape(rows, prepared.source_row, prepared.target_row)
+def _given_tokenizers(recipe: TranslationRecipe) -> GivenTokenizers | None:
+    start = find_translator_start(recipe)
+    return None if start is None else start.tokenizers
 
 
 def _translator(

@@ -30,9 +30,10 @@ from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
 from headwise.models.inference import InferenceForm, Precision, choose_form, exchange
 from headwise.models.recurrent.choices import attends
-from headwise.models.steppers import ModelSteppers
+from headwise.models.steppers import offer_of
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
+from headwise.tasks.translation.drafting_speed import DraftingSpeed
 from headwise.tasks.translation.input_warning import InputCheck, InputWarning
 from headwise.tasks.translation.length_limits import longest_source, within_positions
 from headwise.tasks.translation.source_sentences import Candidate, SourceSentence, explain_length
@@ -73,6 +74,8 @@ class Translation:
     """The translations of its sentences, if it was translated line by line."""
     too_long: Literal["split", "empty"] | None = None
     """What was done with a line that is too long; None for every other."""
+    speed: DraftingSpeed | None = None
+    """Tokens and steps of the model, if it writes several tokens in a step."""
 
     @property
     def text(self) -> str:
@@ -99,6 +102,8 @@ class Translation:
             result["warning"] = self.warning.code
         if self.too_long is not None:
             result["too_long"] = self.too_long
+        if self.speed is not None:
+            result["tokens_per_step"] = round(self.speed.tokens_per_step, 3)
         return result
 
 
@@ -135,7 +140,7 @@ class Translator:
         self.check_input = InputCheck(
             self.tokenizers, source=self.source_language, target=self.target_language
         )
-        self.steppers = ModelSteppers(self.model)
+        self.offer = offer_of(self.model)
 
     @classmethod
     def load(
@@ -230,7 +235,7 @@ class Translator:
 
     def generator(self, settings: DecodingSettings) -> Generator:
         """How these settings generate with this model."""
-        return make_generator(settings, self.steppers)
+        return make_generator(settings, self.offer)
 
     def within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the model can write."""
@@ -269,6 +274,7 @@ class Translator:
             trace if attention else None,
             *pieces,
             warning=self.check_input(text, ids),
+            speed=DraftingSpeed.of(result),
         )
 
     def write_down(self, found: Hypothesis) -> Candidate:
@@ -279,6 +285,12 @@ class Translator:
             found.log_probability,
             is_whole=found.finished,
         )
+
+    def decoder_pieces(self, target: Sequence[int]) -> tuple[str, ...]:
+        """What stands at the positions of the decoder: the tokens before those that are written, or
+        in a decoder that computes all positions at once, these tokens themselves."""
+        pieces = self.tokenizers.target.pieces(target)
+        return ("<s>", *pieces) if getattr(self.model, "is_causal", True) else (*pieces, "</s>")
 
     @torch.inference_mode()
     def trace(self, source: Sequence[int], target: Sequence[int]) -> AttentionTrace:
@@ -298,7 +310,7 @@ class Translator:
             )
         return AttentionTrace(
             source_pieces=(*self.tokenizers.source.pieces(source), "</s>"),
-            target_input_pieces=("<s>", *self.tokenizers.target.pieces(target)),
+            target_input_pieces=self.decoder_pieces(target),
             target_pieces=(*self.tokenizers.target.pieces(target), "</s>"),
             maps={name: weights[0].float().cpu().numpy() for name, weights in maps.items()},
         )

@@ -22,10 +22,11 @@ from headwise.data.batching import PairSource
 from headwise.data.pairs.parallel_files import Pair
 from headwise.data.pairs.preparation import read_part
 from headwise.decoding.search.greedy import GreedySettings
-from headwise.tasks.translation.objective import RowShape, TranslationLoss, validation_loss
+from headwise.tasks.translation.objective import RowShape, validation_loss
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translated_part import translate_pairs
 from headwise.tasks.translation.translator import Translator
+from headwise.training.updates import Trainable
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Validation:
     """
 
     recipe: TranslationRecipe
-    task: TranslationLoss
+    task: Trainable
     store: PairSource
     shape: RowShape
     make_translator: Callable[[], Translator]

@@ -1,7 +1,7 @@
 """A generator without a stepper can serve the existing kinds, if `make_generator` chooses it.
 
-The fake of `one_pass.py` takes the place of `StepperSearch`. Translator, server, evaluation and the
-page's trace are not touched. `test_new_kind.py` adds the same as a kind of its own.
+The fake of `token_mapping.py` takes the place of `StepperSearch`. Translator, server, evaluation
+and the page's trace are not touched. `test_new_kind.py` adds the same as a kind of its own.
 """
 
 import json
@@ -16,7 +16,7 @@ from headwise.serving.app import create_app
 from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import load_models
 from headwise.text.tokenizer import NUM_SPECIAL
-from tests.decoding.one_pass import OnePassGenerator
+from tests.decoding.token_mapping import TokenMapping
 from tests.serving.conftest import BUNDLE
 
 TEXT = "The old dog saw the child."
@@ -24,7 +24,7 @@ TEXT = "The old dog saw the child."
 
 @pytest.fixture(autouse=True)
 def _one_line_in_choices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choices, "StepperSearch", OnePassGenerator)
+    monkeypatch.setattr(choices, "StepperSearch", TokenMapping)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A way to generate that is no search: all tokens at once, without a stepper.
 
-`test_new_kind.py` copies this file into the library as `decoding/one_pass.py`.
+`test_new_kind.py` copies this file into the library as `decoding/token_mapping.py`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +23,13 @@ from headwise.decoding.rules.honoured_rules import Rule
 from headwise.text.tokenizer import EOS
 
 
-class OnePassSettings(GenerationSettings):
+class TokenMappingSettings(GenerationSettings):
     """All tokens at once."""
 
-    kind: Literal["one_pass"] = "one_pass"
+    kind: Literal["token_mapping"] = "token_mapping"
 
 
-class OnePassGenerator(Generator):
+class TokenMapping(Generator):
     """Maps every source token to the token of the same number, all positions at once."""
 
     honours: ClassVar[frozenset[Rule]] = frozenset({"prefix"})

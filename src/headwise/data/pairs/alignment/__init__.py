@@ -1,0 +1,1 @@
+"""Word alignment learned from sentence pairs: which source token a target token translates."""

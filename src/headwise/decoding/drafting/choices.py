@@ -1,0 +1,25 @@
+"""The drafters a recipe may name under `decoding: {kind: drafted, drafter: {kind: …}}`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from headwise.decoding.drafting.heads import HeadsDrafter, HeadsDrafterSettings
+from headwise.decoding.drafting.jacobi import JacobiDrafter, JacobiDrafterSettings
+from headwise.decoding.drafting.ngram import NgramDrafter, NgramDrafterSettings
+from headwise.decoding.drafting.protocol import Drafter, Verifier
+
+DrafterSettings = Annotated[
+    JacobiDrafterSettings | NgramDrafterSettings | HeadsDrafterSettings, Field(discriminator="kind")
+]
+
+
+def make_drafter(settings: DrafterSettings, verifier: Verifier) -> Drafter:
+    """The drafter of these settings, for the rows of this verifier."""
+    match settings:
+        case JacobiDrafterSettings():
+            return JacobiDrafter()
+        case NgramDrafterSettings(longest=longest):
+            return NgramDrafter(longest)
+        case HeadsDrafterSettings():
+            return HeadsDrafter(verifier)

@@ -1,0 +1,1 @@
+"""Generation that computes all positions of a target at once."""

@@ -1,0 +1,223 @@
+"""Generation from a graph of vertices: greedy (one_pass), lookahead, Viterbi, or beam search.
+
+    one_pass         always the most probable link
+    lookahead        the best link together with the token it leads to
+    joint_viterbi    the best path of all lengths
+    graph_beam       adds up the paths that write the same text
+
+The first three find one path; the beam compares texts. decoding/parallel/graph.py and graph_beam.py
+have the searches. Vertex 0 writes `<s>` and the last vertex `</s>`; no vertex between them does.
+
+Huang et al. 2022; Shao et al. 2022. Tested against: the searches themselves, a model that must
+spell a word, and: a sentence alone = in any batch.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor
+
+from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.generator import NO_WATCHER, Generator, Watcher
+from headwise.decoding.parallel.excluded_tokens import excluded_tokens
+from headwise.decoding.parallel.graph import (
+    Graph,
+    GraphPath,
+    greedy_paths,
+    lookahead_paths,
+    rank_vertices,
+    viterbi_paths,
+)
+from headwise.decoding.parallel.graph_beam import GraphBeam, beam_texts
+from headwise.decoding.parallel.protocol import GraphModel
+from headwise.decoding.request_option import RequestOption
+from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult
+from headwise.decoding.rules.constraints import SentenceRules
+from headwise.decoding.rules.honoured_rules import Rule
+from headwise.decoding.rules.length_limit import limit_for
+from headwise.text.tokenizer import BOS, EOS
+
+NUM_RANKED = 5
+"""Tokens of each vertex that a beam search considers."""
+
+
+class _GraphSettings(GenerationSettings):
+    output_forms: ClassVar[tuple[str, ...]] = ("graph",)
+
+
+class LookaheadSettings(_GraphSettings):
+    """At each vertex the link that is best together with the token it leads to."""
+
+    summary: ClassVar[str] = "The best link together with the best token it leads to."
+    kind: Literal["lookahead"] = "lookahead"
+    token_weight: float = Field(default=1.0, ge=0, le=10)
+    """Weight of the token's log-probability beside the link's."""
+
+
+class JointViterbiSettings(_GraphSettings):
+    """The best path with its tokens, by its log-probability divided by length^length_exponent."""
+
+    summary: ClassVar[str] = "The best path of all, with a penalty on short ones."
+    kind: Literal["joint_viterbi"] = "joint_viterbi"
+    length_exponent: float = Field(default=1.0, ge=0, le=10)
+    """0 compares probabilities, which prefers short outputs; 1 compares means."""
+
+
+class GraphBeamSettings(_GraphSettings):
+    """The best texts; the paths that write the same text are added up."""
+
+    summary: ClassVar[str] = "The best texts, each the sum of its paths."
+    request_options: ClassVar[Mapping[str, RequestOption]] = {
+        "size": RequestOption(5, low=1, high=8)
+    }
+    kind: Literal["graph_beam"] = "graph_beam"
+    size: int = Field(default=5, ge=1, le=1024)
+    """Texts kept at every length."""
+    num_best: int = Field(default=1, ge=1, le=1024)
+    """Texts returned, best first."""
+    length_exponent: float = Field(default=1.0, ge=0, le=10)
+    """0 compares probabilities, which prefers short outputs; 1 compares means."""
+
+    @property
+    def num_hypotheses(self) -> int:
+        return self.size
+
+    def with_num_results(self, count: int, *, may_widen: bool) -> Self | None:
+        if count > self.size and not may_widen:
+            return None
+        return self.model_copy(update={"num_best": count, "size": max(self.size, count)})
+
+
+class GraphSearch(Generator):
+    honours: ClassVar[frozenset[Rule]] = frozenset({"allow_unknown"})
+
+    def __init__(self, model: GraphModel) -> None:
+        self.model = model
+
+    @torch.no_grad()
+    def generate_batch(
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: GenerationSettings,
+        rules: SentenceRules | Sequence[SentenceRules] | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+        traced: bool = False,
+        watcher: Watcher = NO_WATCHER,
+    ) -> list[SearchResult]:
+        if watcher.before_step is not None:
+            watcher.before_step()
+        filled = [i for i, source in enumerate(sources) if len(source)]
+        results = [EMPTY_RESULT] * len(sources)
+        if not filled:
+            return results
+        memory = self.model.read_sources([sources[i] for i in filled])
+        # A path has two tokens more than the text, <s> and </s>, of which a limit counts the last.
+        limits = [limit_for(settings.max_length, len(sources[i])) + 1 for i in filled]
+        is_beam = isinstance(settings, GraphBeamSettings)
+        graph = self.graph(memory, settings, count=NUM_RANKED if is_beam else 1)
+        found = search_graph(graph, settings, longest=max(limits))
+        for i, limit, hypotheses in zip(filled, limits, found, strict=True):
+            results[i] = SearchResult(tuple(_cut(one, limit - 2) for one in hypotheses))
+            if watcher.on_result is not None:
+                watcher.on_result(i, results[i])
+        return results
+
+    def graph(self, memory: Any, settings: GenerationSettings, *, count: int) -> Graph:
+        """The graph of each sentence, with the best tokens of each vertex."""
+        scores, links, vertices = self.model.predict_graph(memory)
+        scores[..., list(excluded_tokens(settings))] = -torch.inf
+        row = torch.arange(len(scores), device=scores.device)
+        for place, token in ((torch.zeros_like(vertices), BOS), (vertices - 1, EOS)):
+            scores[row, place] = -torch.inf
+            scores[row, place, token] = 0.0
+        return rank_vertices(scores, links, vertices, count=count)
+
+    @torch.no_grad()
+    def read(
+        self,
+        sources: Sequence[Sequence[int]],
+        target: Sequence[int],
+        *,
+        before_step: Callable[[], None] | None = None,
+    ) -> Iterator[Float[Tensor, "source vocab"]]:
+        """p(w | the target so far): the sum over the paths that have written it, one more vertex.
+
+        The end of the sentence has the probability of the links to the last vertex.
+        """
+        memory = self.model.read_sources(sources)
+        scores, links, vertices = self.model.predict_graph(memory)
+        row = torch.arange(len(scores), device=scores.device)
+        tokens = scores.double().exp()
+        tokens[..., [BOS, EOS]] = 0
+        tokens[row, vertices - 1] = 0
+        tokens[row, vertices - 1, EOS] = 1
+        passed = links.double().exp()
+        walks = torch.zeros_like(passed[:, 0])
+        walks[:, 0] = 1
+        for token in (*target, EOS):
+            if before_step is not None:
+                before_step()
+            arrived = (walks[:, None] @ passed)[:, 0]
+            following = (arrived[:, None] @ tokens)[:, 0]
+            total = following.sum(-1, keepdim=True)
+            floor = torch.finfo(torch.float32).tiny
+            yield (following / total.clamp(min=floor)).clamp(min=floor).log().float()
+            walks = arrived * tokens[..., token]
+            walks = walks / walks.sum(-1, keepdim=True).clamp(min=1e-300)
+
+
+def search_graph(
+    graph: Graph, settings: GenerationSettings, *, longest: int
+) -> list[list[Hypothesis]]:
+    """The hypotheses of each sentence, best first."""
+    match settings:
+        case LookaheadSettings(token_weight=weight):
+            paths = lookahead_paths(graph, token_weight=weight)
+        case JointViterbiSettings(length_exponent=exponent):
+            paths = viterbi_paths(graph, length_exponent=exponent, max_length=longest)
+        case GraphBeamSettings():
+            beam = GraphBeam(
+                size=settings.size,
+                num_best=settings.num_best,
+                length_exponent=settings.length_exponent,
+                max_length=longest,
+            )
+            return [
+                [_as_hypothesis(text.path, text.log_probability, text.score) for text in texts]
+                for texts in beam_texts(graph, beam)
+            ]
+        case _:
+            paths = greedy_paths(graph)
+    return [[_as_hypothesis(path, path.total, None)] for path in paths]
+
+
+def _as_hypothesis(path: GraphPath, total: float, score: float | None) -> Hypothesis:
+    """A path without <s>. The log-probability of a token is that of its vertex, given the one
+    before, and of the token there; without another score, hypotheses are ordered by the mean."""
+    values = tuple(
+        token + link
+        for token, link in zip(
+            path.log_probabilities[1:], path.link_log_probabilities[1:], strict=True
+        )
+    )
+    mean = sum(values) / max(1, len(values))
+    return Hypothesis(
+        tuple(path.tokens[1:-1]), total, mean if score is None else score, values, finished=True
+    )
+
+
+def _cut(found: Hypothesis, limit: int) -> Hypothesis:
+    """The first `limit` tokens."""
+    if len(found.tokens) <= limit:
+        return found
+    return Hypothesis(
+        found.tokens[:limit],
+        found.log_probability,
+        found.score,
+        found.token_log_probabilities[:limit],
+        finished=False,
+    )

@@ -1,0 +1,1 @@
+"""Non-autoregressive translators: all target positions at once (docs/decisions, number 33)."""

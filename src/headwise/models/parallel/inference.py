@@ -1,0 +1,146 @@
+"""A parallel translator as searches need it (decoding/parallel/protocol.py): sources are read once,
+then any number of candidates is completed.
+
+Tested against: the packed rows of training.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headwise.models.parallel.segment_spans import upsample
+from headwise.models.parallel.translator import ParallelTranslator
+from headwise.text.tokenizer import EOS, PAD
+
+
+@runtime_checkable
+class CandidateRows(Protocol):
+    """Targets whose tokens are looked for, one per row."""
+
+    @property
+    def sentence(self) -> Tensor: ...
+    @property
+    def length(self) -> Tensor: ...
+    @property
+    def known(self) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class SourceMemory:
+    """Encoded sources, one per row."""
+
+    tokens: Int[Tensor, "sentence source"]
+    segment: Int[Tensor, "sentence source"]
+    hidden: Float[Tensor, "sentence source dim"]
+
+
+class ParallelInference:
+    """A trained model in evaluation mode."""
+
+    def __init__(self, model: ParallelTranslator) -> None:
+        self.model = model.eval()
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.output.weight.device
+
+    @property
+    def output_form(self) -> str:
+        return self.model.output_form
+
+    @property
+    def num_begins(self) -> int | None:
+        return self.model.num_begins
+
+    @torch.no_grad()
+    def read_sources(self, sources: Sequence[Sequence[int]]) -> SourceMemory:
+        longest = max(map(len, sources)) + 1
+        tokens = torch.tensor(
+            [[*source, EOS, *([PAD] * (longest - len(source) - 1))] for source in sources],
+            device=self.device,
+        )
+        lengths = torch.tensor([len(source) + 1 for source in sources], device=self.device)
+        position = torch.arange(longest, device=self.device).expand_as(tokens)
+        segment = (position < lengths[:, None]).long()
+        hidden = self.model.encode(tokens, segment=segment, position=position)
+        return SourceMemory(tokens, segment, hidden)
+
+    @torch.no_grad()
+    def length_scores(
+        self, memory: SourceMemory, *, longest: int
+    ) -> Float[Tensor, "sentence length"]:
+        assert self.model.length is not None
+        return self.model.length.log_probabilities(memory.hidden, memory.segment, longest=longest)
+
+    @torch.no_grad()
+    def predict(
+        self, memory: SourceMemory, candidates: CandidateRows
+    ) -> Float[Tensor, "candidate position vocab"]:
+        return self.model.logits(self.hidden(memory, candidates)).float().log_softmax(-1)
+
+    @torch.no_grad()
+    def predict_upsampled(
+        self, memory: SourceMemory
+    ) -> tuple[Float[Tensor, "sentence position vocab"], Int[Tensor, " sentence"]]:
+        """Log-probabilities at the positions that follow from the source, and their number."""
+        hidden, count = self.upsampled_hidden(memory)
+        return self.model.logits(hidden).float().log_softmax(-1), count
+
+    @torch.no_grad()
+    def predict_graph(
+        self, memory: SourceMemory
+    ) -> tuple[
+        Float[Tensor, "sentence vertex vocab"],
+        Float[Tensor, "sentence vertex successor"],
+        Int[Tensor, " sentence"],
+    ]:
+        """Log-probabilities of tokens and of links, and the number of vertices."""
+        assert self.model.links is not None
+        hidden, count = self.upsampled_hidden(memory)
+        scores = self.model.logits(hidden).float().log_softmax(-1)
+        return scores, self.model.links(hidden, count), count
+
+    def upsampled_hidden(
+        self, memory: SourceMemory
+    ) -> tuple[Float[Tensor, "sentence position dim"], Int[Tensor, " sentence"]]:
+        """States of a decoder whose positions follow from the source."""
+        assert self.model.factor is not None
+        position = torch.arange(memory.tokens.shape[1], device=self.device)
+        segment, position = upsample(
+            memory.segment, position.expand_as(memory.tokens), factor=self.model.factor
+        )
+        spans = {
+            "source_segment": memory.segment,
+            "target_segment": segment,
+            "target_position": position,
+        }
+        known = torch.full_like(segment, PAD)
+        tokens = self.model.read_target(known, memory.tokens, **spans)
+        return self.model.decode(tokens, memory.hidden, **spans), (segment > 0).sum(1)
+
+    def hidden(
+        self, memory: SourceMemory, candidates: CandidateRows
+    ) -> Float[Tensor, "candidate position dim"]:
+        """States of the decoder at all positions."""
+        known, sentence = candidates.known, candidates.sentence
+        position = torch.arange(known.shape[1], device=self.device).expand_as(known)
+        segment = (position < candidates.length[:, None]).long()
+        source_segment = memory.segment[sentence]
+        tokens = self.model.read_target(
+            known,
+            memory.tokens[sentence],
+            source_segment=source_segment,
+            target_segment=segment,
+            target_position=position,
+        )
+        return self.model.decode(
+            tokens,
+            memory.hidden[sentence],
+            source_segment=source_segment,
+            target_segment=segment,
+            target_position=position,
+        )

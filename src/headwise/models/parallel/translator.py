@@ -1,0 +1,182 @@
+"""The parallel translator: an encoder, and a decoder that sees all positions of the target at once.
+
+    memory = encoder(source)
+    hidden = decoder(what is known of the target, memory)     no causal mask
+    P(token at position t) = softmax(hidden_t · output_weightᵀ + bias)
+
+The decoder of a Transformer predicts a token from the ones before it, one step for each. This one
+predicts all tokens in one pass, so it must know beforehand how many there are (`model.length`), and
+it cannot see which of several right translations the other positions have begun: their words may
+mix (the multi-modality problem). What it reads at a position is the token, if that is known, and
+otherwise the padding token, or a copy of a source token (`model.input`).
+
+Gu et al. 2018, *Non-Autoregressive Neural Machine Translation*. Tested against: packed rows =
+sentences one by one; every position depends on every known token; without positions all outputs of
+a sentence are equal.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from headwise.attention.taps import tap_attention
+from headwise.blocks.decoder_block import DecoderBlock
+from headwise.blocks.embeddings import TokenEmbedding
+from headwise.blocks.encoder_block import EncoderBlock
+from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.parallel.length_classifier import LengthClassifier
+from headwise.models.parallel.links import Links
+from headwise.models.parallel.segment_spans import copied_index, upsample
+from headwise.models.parallel.written_positions import written_positions
+from headwise.text.tokenizer import BOS, EOS, PAD
+
+
+class TrainingStep(nn.Module):
+    """The number of the update, for objectives that change during training.
+
+    The training loop sets it (`training.updates.Redrawn`); it is no weight and is not saved.
+    """
+
+    number: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("number", torch.zeros(()), persistent=False)
+
+    def before_step(self, step: int, *, key: str) -> None:
+        self.number.fill_(step)
+
+
+@dataclass(frozen=True)
+class ParallelParts:
+    """What a parallel translator has beside the parts of a Transformer."""
+
+    length: LengthClassifier | None
+    """Predicts the length of the target; None if it is known otherwise."""
+    copies_source: bool
+    """Whether the decoder reads a source token where the token of the target is not known."""
+    num_begins: int | None
+    """Positions of a decoder that reads `<s>` at all of them, or None."""
+    factor: int | None = None
+    """Positions of the decoder for each source token, or None."""
+    links: Links | None = None
+    """Scores the links between vertices, if the positions form a graph."""
+    output_form: str = "positions"
+    """What the model gives to a search (decoding/choices.py)."""
+
+
+class ParallelTranslator(EncoderDecoder):
+    """Parts are handed in by `build_model` (models/choices.py)."""
+
+    assumes_full_rows = False
+    """For plans: take rows without padding and sentences of one length instead of reading them from
+    the batch."""
+
+    def __init__(
+        self,
+        *,
+        source_embedding: TokenEmbedding,
+        target_embedding: TokenEmbedding,
+        encoder: list[EncoderBlock],
+        decoder: list[DecoderBlock],
+        encoder_norm: nn.Module,
+        decoder_norm: nn.Module,
+        output: nn.Linear,
+        parallel: ParallelParts,
+    ) -> None:
+        super().__init__(
+            source_embedding=source_embedding,
+            target_embedding=target_embedding,
+            encoder=encoder,
+            decoder=decoder,
+            encoder_norm=encoder_norm,
+            decoder_norm=decoder_norm,
+            output=output,
+        )
+        self.length = parallel.length
+        self.copies_source = parallel.copies_source
+        self.num_begins = parallel.num_begins
+        self.factor = parallel.factor
+        self.links = parallel.links
+        self.output_form = parallel.output_form
+        self.training_step = TrainingStep()
+
+    @property
+    def unknown(self) -> int:
+        """What the decoder reads at a position whose token is not known and not copied."""
+        return PAD if self.num_begins is None else BOS
+
+    def read_target(
+        self,
+        known: Int[Tensor, "row target"],
+        source: Int[Tensor, "row source"],
+        *,
+        source_segment: Int[Tensor, "row source"],
+        target_segment: Int[Tensor, "row target"],
+        target_position: Int[Tensor, "row target"],
+    ) -> Int[Tensor, "row target"]:
+        """The tokens that the decoder reads: those that are known, PAD marking the others."""
+        if not self.copies_source:
+            return torch.where(known == PAD, self.unknown, known)
+        index = copied_index(target_segment, target_position, source_segment)
+        return torch.where(known == PAD, source.gather(1, index), known)
+
+    def attention_maps(
+        self, source: Int[Tensor, "row source"], target_input: Int[Tensor, "row target"]
+    ) -> Mapping[str, Float[Tensor, "row head query key"]]:
+        """The maps of one pass that knows only the length of the target.
+
+        With more positions than tokens, rows are those of the positions that write the tokens.
+        """
+        segment = torch.ones_like(source)
+        position = torch.arange(source.shape[1], device=source.device).expand_as(source)
+        target_segment = torch.ones_like(target_input)
+        target_position = torch.arange(target_input.shape[1], device=source.device).expand_as(
+            target_input
+        )
+        if self.factor is not None:
+            target_segment, target_position = upsample(segment, position, factor=self.factor)
+        known = torch.full_like(target_segment, PAD)
+        if self.num_begins is None and self.factor is None:
+            known[:, -1] = EOS
+        spans = {
+            "source_segment": segment,
+            "target_segment": target_segment,
+            "target_position": target_position,
+        }
+        tokens = self.read_target(known, source, **spans)
+        with tap_attention(self.attention_layers()) as maps:
+            hidden = self(source, tokens, source_position=position, **spans)
+        if self.factor is None:
+            return maps
+        return self._maps_of_tokens(maps, self.logits(hidden), target_input)
+
+    def _maps_of_tokens(
+        self,
+        maps: Mapping[str, Tensor],
+        logits: Float[Tensor, "row position vocab"],
+        target_input: Int[Tensor, "row target"],
+    ) -> Mapping[str, Tensor]:
+        """The rows, and in self-attention the columns, of the positions that write the tokens; the
+        end of the sentence stands at the last position."""
+        scores = logits.float().log_softmax(-1)
+        last = scores.shape[1] - 1
+        places = [
+            torch.cat([written_positions(row[:-1, tokens[1:]]), tokens.new_tensor([last])])
+            for row, tokens in zip(scores, target_input, strict=True)
+        ]
+        found = dict(maps)
+        for name in maps:
+            if name.startswith("decoder."):
+                rows = torch.stack(
+                    [weights[:, at] for weights, at in zip(maps[name], places, strict=True)]
+                )
+                if name.endswith(".self"):
+                    rows = torch.stack(
+                        [weights[..., at] for weights, at in zip(rows, places, strict=True)]
+                    )
+                found[name] = rows
+        return found

@@ -1,0 +1,65 @@
+"""Settings of an encoder and a decoder made of attention blocks.
+
+    model: {dim: 256, encoder: {layers: 4, heads: 4}, decoder: {layers: 4, heads: 4}, …}
+
+The Transformer (`kind: encoder_decoder`) and the parallel translator (`kind: parallel`) share them.
+They differ in what their decoder may see, and in how their outputs depend on each other.
+"""
+
+from pydantic import Field, model_validator
+
+from headwise.attention.choices import DEFAULT_ATTENTION, AttentionSettings
+from headwise.attention.shapes import check_heads
+from headwise.blocks.choices import (
+    DEFAULT_FEED_FORWARD,
+    DEFAULT_NORM,
+    DropoutSettings,
+    EmbeddingSettings,
+    FeedForwardSettings,
+    NormSettings,
+)
+from headwise.positions.choices import DEFAULT_POSITION, PositionSettings
+from headwise.settings import Settings
+
+
+class StackSettings(Settings):
+    """The encoder's or the decoder's layers."""
+
+    layers: int = Field(default=6, ge=0, le=256)
+    """Number of blocks; 0: the embeddings alone."""
+    heads: int = Field(default=8, ge=1, le=256)
+    """Attention heads in each block; must divide dim."""
+    attention: AttentionSettings = DEFAULT_ATTENTION
+    """How a head attends."""
+
+
+class DecoderSettings(StackSettings):
+    """The decoder's layers: `attention` is its self-attention."""
+
+    layers: int = Field(default=6, ge=1, le=256)
+    """Number of blocks; at least one, because only these blocks attend to the source."""
+    cross_attention: AttentionSettings = DEFAULT_ATTENTION
+    """How a head attends to the source."""
+
+
+class TransformerSettings(Settings):
+    """What translators with an encoder and a decoder of attention have in common."""
+
+    kind: str
+    dim: int = Field(default=512, ge=2, le=65536, multiple_of=2)
+    """Width of every layer."""
+    encoder: StackSettings = StackSettings()
+    decoder: DecoderSettings = DecoderSettings()
+    position: PositionSettings = DEFAULT_POSITION
+    norm: NormSettings = DEFAULT_NORM
+    feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    dropout: DropoutSettings = DropoutSettings()
+    output_bias: bool = False
+    """Add a learned bias to the logits."""
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> "TransformerSettings":
+        for name, stack in (("encoder", self.encoder), ("decoder", self.decoder)):
+            check_heads(self.dim, stack.heads, key=f"{name}.heads")
+        return self

@@ -1,0 +1,62 @@
+"""Chooses the loss of a translator's recipe, and describes its training step for plans.
+
+left to right   TranslationLoss (objective.py)
+parallel        ParallelLoss (parallel_loss.py)
+"""
+
+import torch
+from torch import nn
+
+from headwise.data.packing import PackedBatch
+from headwise.models.choices import build_model
+from headwise.models.parallel.translator import ParallelTranslator
+from headwise.models.translation_model import TranslationModel
+from headwise.tasks.planned_step import PlannedStep, Vocabularies
+from headwise.tasks.translation.alignment_loss import AlignmentLoss
+from headwise.tasks.translation.objective import TranslationLoss
+from headwise.tasks.translation.parallel_loss import ParallelLoss
+from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.training.updates import Trainable
+
+
+def loss_of(
+    recipe: TranslationRecipe, module: TranslationModel, chunk_size: int | None = None
+) -> Trainable:
+    """The model with its objective; `chunk_size` tokens have their logits made at a time."""
+    if isinstance(module, ParallelTranslator) and module.factor is not None:
+        return AlignmentLoss(module, recipe, chunk_size)
+    if isinstance(module, ParallelTranslator):
+        return ParallelLoss(module, recipe, chunk_size)
+    return TranslationLoss(module, recipe.training.objective.label_smoothing, chunk_size)
+
+
+def plan_step(recipe: TranslationRecipe, sizes: Vocabularies) -> PlannedStep:
+    """The training step of a recipe as shapes; source rows are taken to be as long as target
+    rows."""
+    row = recipe.data.row_tokens
+
+    def build(rows: int) -> TranslationModel:
+        return build_model(
+            recipe.model,
+            source_size=sizes.source,
+            target_size=sizes.target,
+            generator=None,
+        )
+
+    def trainable(module: nn.Module, chunk_size: int) -> Trainable:
+        assert isinstance(module, TranslationModel)
+        return loss_of(recipe, module, chunk_size)
+
+    def batch(rows: int, length: int) -> PackedBatch:
+        source, target = (torch.ones(rows, length, dtype=torch.int64) for _ in range(2))
+        return PackedBatch(source, source, source, target, target, target, target)
+
+    return PlannedStep(
+        recipe.training_as_run,
+        build,
+        trainable,
+        batch,
+        row=row,
+        source_row=row,
+        num_logits=sizes.target,
+    )

@@ -1,0 +1,90 @@
+"""The pairs of a recipe as rows of its training: how long the rows are, and what a target holds.
+
+A decoder that reads a fixed number of BEGIN tokens has as many positions for every target, so its
+rows hold whole numbers of such targets. All other models take the pairs as they are.
+"""
+
+import logging
+
+from headwise.data.batching import PairSource
+from headwise.data.fixed_targets import FixedTargets, check_positions
+from headwise.data.pairs.preparation import PreparedData
+from headwise.data.shards import TokenStore
+from headwise.errors import DataError
+from headwise.language import say
+from headwise.models.choices import TranslatorSettings
+from headwise.models.parallel.choices import (
+    GraphStructure,
+    ManyBeginLength,
+    ParallelSettings,
+    UpsampledLength,
+)
+from headwise.tasks.translation.objective import RowShape
+from headwise.tasks.translation.recipe import TranslationRecipe
+
+logger = logging.getLogger(__name__)
+
+
+def row_shape(recipe: TranslationRecipe, prepared: PreparedData) -> RowShape:
+    """Rows that hold `training.batch_tokens` target tokens, at least one."""
+    target = prepared.target_row
+    positions = fixed_positions(recipe.model)
+    if positions is not None:
+        target = max(1, target // positions) * positions
+    rows = max(1, round(recipe.training.batch_tokens / target))
+    return RowShape(rows, prepared.source_row, target)
+
+
+def fixed_positions(model: TranslatorSettings) -> int | None:
+    """The number of positions of every target; None if targets have their own lengths."""
+    if isinstance(model, ParallelSettings) and isinstance(model.length, ManyBeginLength):
+        return model.length.positions
+    return None
+
+
+def pairs_for(recipe: TranslationRecipe, store: PairSource) -> PairSource:
+    """The pairs of a store as the model learns from them."""
+    positions = fixed_positions(recipe.model)
+    return store if positions is None else FixedTargets(store, positions)
+
+
+def check_targets(recipe: TranslationRecipe, prepared: PreparedData) -> None:
+    """Refuse training targets that the decoder has no positions for; a model that makes positions
+    from the source ignores such pairs, and says how many there are."""
+    positions = fixed_positions(recipe.model)
+    if positions is not None:
+        stores = [prepared.train, *([prepared.valid] if prepared.valid is not None else [])]
+        check_positions(1 + max(store.max_length["target"] for store in stores), positions)
+    if isinstance(recipe.model, ParallelSettings):
+        length = recipe.model.length
+        if isinstance(length, UpsampledLength):
+            needed = 2 if isinstance(recipe.model.structure, GraphStructure) else 0
+            warn_of_long_targets(prepared.train, factor=length.factor, needed=needed)
+
+
+def warn_of_long_targets(store: TokenStore, *, factor: int, needed: int) -> None:
+    """`needed`: positions that a target takes beside its tokens."""
+    room = factor * (store.source_lengths + 1) - needed
+    count = int((store.target_lengths > room).sum())
+    if count == 0:
+        return
+    total = len(store)
+    en = (
+        f"{count:,} of {total:,} training pairs have more target tokens than the decoder has "
+        f"positions ({factor} for each source token)"
+    )
+    zh = (
+        f"{total:,} 个训练句对中有 {count:,} 个的目标词元多于解码器的位置（每个源词元 {factor} 个）"
+    )
+    if count == total:
+        raise DataError(
+            f"{en}: nothing can be learnt; set model.length.factor={factor + 1} or more",
+            f"{zh}：无从学习；请设 model.length.factor={factor + 1} 或更大",
+        )
+    logger.warning(
+        "%s",
+        say(
+            f"{en}: they are not learnt from; a larger model.length.factor keeps them",
+            f"{zh}：这些句对不参与学习；增大 model.length.factor 可保留它们",
+        ),
+    )

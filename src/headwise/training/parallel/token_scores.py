@@ -1,0 +1,165 @@
+"""Log-probabilities of a few chosen tokens at each position, without a table of all words.
+
+A loss over alignments (CTC, a graph) compares every position with every token of its sentence: with
+50 tokens it needs 50 numbers of a softmax over 32,000 words. With a hidden state h_i, the output
+layer W, b and the chosen tokens c_i1 … c_iK of position i,
+
+    z_i              = W h_i + b
+    score_ik         = z_i[c_ik] - log Σ_w exp z_iw
+    d loss / d z_iw  = Σ_{k: c_ik = w} g_ik - softmax(z_i)_w Σ_k g_ik      g = d loss / d score
+
+Positions are processed in chunks, as in `training/losses.py`: the logits of a chunk, their
+normalizer and the chosen values; then the logits are discarded. The gradients g are known only
+after the loss has looked at all positions, so the backward pass computes the logits again: one
+product more, in exchange for a table of positions × words that is never stored. A token may be
+chosen more than once at a position; its gradients add up.
+
+`best_tokens` goes through the same chunks and keeps the most probable token of each position, which
+is all that a greedy parallel decoder needs.
+
+Paper: Hsu et al. 2024, "Liger Kernel" (an output layer in chunks). Tested against log_softmax and
+gather in float64, by gradcheck, and by recording the size of every tensor that is created.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from headwise.training.losses import choose_chunk_size
+
+
+class BestTokens(NamedTuple):
+    """The most probable token of each position."""
+
+    token: Int[Tensor, " position"]
+    log_probability: Float[Tensor, " position"]
+
+
+def score_tokens(
+    hidden: Float[Tensor, "position dim"],
+    weight: Float[Tensor, "vocab dim"],
+    *,
+    candidates: Int[Tensor, "position candidate"],
+    bias: Float[Tensor, " vocab"] | None = None,
+    chunk_size: int | None = None,
+) -> Float[Tensor, "position candidate"]:
+    """log p(candidate | position) under the softmax over the whole vocabulary, at least fp32.
+
+    Under autocast the products run in its dtype and the sums of each chunk in fp32. The gradient is
+    for `hidden`, `weight` and `bias`.
+    """
+    chunks = _choose_chunks(hidden, weight, chunk_size)
+    scores: Tensor = _TokenScores.apply(hidden, weight, bias, candidates, chunks)
+    return scores
+
+
+@torch.no_grad()
+def best_tokens(
+    hidden: Float[Tensor, "position dim"],
+    weight: Float[Tensor, "vocab dim"],
+    *,
+    bias: Float[Tensor, " vocab"] | None = None,
+    excluded: Sequence[int] = (),
+    chunk_size: int | None = None,
+) -> BestTokens:
+    """The most probable token of each position that is not `excluded`, without a gradient.
+
+    Its probability is that of the whole vocabulary, the excluded tokens included.
+    """
+    chunks = _choose_chunks(hidden, weight, chunk_size)
+    tokens = hidden.new_empty(len(hidden), dtype=torch.long)
+    values = hidden.new_empty(len(hidden), dtype=chunks.sum_dtype)
+    columns = torch.tensor(excluded, dtype=torch.long, device=hidden.device)
+    for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
+        normalizer = logits.logsumexp(dim=-1)
+        logits.index_fill_(1, columns, -torch.inf)
+        value, tokens[part] = logits.max(dim=-1)
+        values[part] = value - normalizer
+    return BestTokens(tokens, values)
+
+
+class _Chunks(NamedTuple):
+    """How one call is divided, and in which precision its products are computed."""
+
+    size: int
+    dtype: torch.dtype
+
+    @property
+    def sum_dtype(self) -> torch.dtype:
+        """Sums over words and over positions are at least fp32."""
+        return torch.promote_types(self.dtype, torch.float32)
+
+
+def _choose_chunks(hidden: Tensor, weight: Tensor, chunk_size: int | None) -> _Chunks:
+    device = hidden.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+    if chunk_size is None:
+        chunk_size = choose_chunk_size(len(hidden), len(weight), device=device)
+    return _Chunks(chunk_size, dtype)
+
+
+def _each_chunk(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, chunks: _Chunks
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """The positions of each chunk, their hidden states, and their logits (at least fp32)."""
+    weight, bias = weight.to(chunks.dtype), None if bias is None else bias.to(chunks.dtype)
+    for start in range(0, len(hidden), chunks.size):
+        part = slice(start, start + chunks.size)
+        states = hidden[part].to(chunks.dtype)
+        yield part, states, F.linear(states, weight, bias).to(chunks.sum_dtype)
+
+
+class _TokenScores(torch.autograd.Function):
+    """Keeps the normalizer of each position for the backward pass, and computes the logits again.
+
+    Under gradients of zero (padding) a position gets a gradient of exactly zero.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        candidates: Tensor,
+        chunks: _Chunks,
+    ) -> Tensor:
+        scores = hidden.new_empty(candidates.shape, dtype=chunks.sum_dtype)
+        normalizers = hidden.new_empty(len(hidden), 1, dtype=chunks.sum_dtype)
+        for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
+            normalizers[part] = logits.logsumexp(dim=-1, keepdim=True)
+            scores[part] = logits.gather(1, candidates[part]) - normalizers[part]
+        ctx.chunks = chunks
+        ctx.save_for_backward(hidden, weight, bias, candidates, normalizers)
+        return scores
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_scores: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, weight, bias, candidates, normalizers = ctx.saved_tensors
+        chunks: _Chunks = ctx.chunks
+        grad_hidden = torch.empty_like(hidden)
+        grad_weight = torch.zeros_like(weight, dtype=chunks.sum_dtype)
+        grad_bias = torch.zeros(len(weight), dtype=chunks.sum_dtype, device=weight.device)
+        product_weight = weight.to(chunks.dtype)
+        for part, states, logits in _each_chunk(hidden, weight, bias, chunks):
+            grads = grad_scores[part]
+            # d loss / d z, computed in place of the logits.
+            slope = logits.sub_(normalizers[part]).exp_().mul_(-grads.sum(dim=-1, keepdim=True))
+            slope.scatter_add_(1, candidates[part], grads)
+            grad_bias += slope.sum(dim=0)
+            slope = slope.to(chunks.dtype)
+            grad_hidden[part] = torch.mm(slope, product_weight)
+            grad_weight.add_(torch.mm(slope.t(), states))
+        return (
+            grad_hidden,
+            grad_weight.to(weight.dtype),
+            None if bias is None else grad_bias.to(bias.dtype),
+            None,
+            None,
+        )
