@@ -8,12 +8,14 @@ from headwise.data.batching import Share
 from headwise.data.pairs.choices import corpus_name
 from headwise.data.pairs.preparation import PreparedData, read_part
 from headwise.data.splits import Part
+from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, explain_missing_judge
 from headwise.decoding.rules.phrases import check_shortest
 from headwise.errors import DataError
 from headwise.models.limits import check_rows, source_limits
 from headwise.models.recurrent.choices import attends
 from headwise.models.recurrent.stepper import explain_missing_attention
 from headwise.tasks.task import rows_of_batch
+from headwise.tasks.translation.judge import check_judge
 from headwise.tasks.translation.length_limits import longest_source
 from headwise.tasks.translation.recipe import TranslationRecipe
 
@@ -24,6 +26,17 @@ def check_share(recipe: TranslationRecipe, *, num_processes: int) -> None:
     """
     rows = rows_of_batch(recipe.training.batch_tokens, recipe.data.row_tokens)
     Share(0, num_processes, recipe.training.accumulation).check(rows)
+
+
+def check_own_judge(recipe: TranslationRecipe) -> None:
+    """Refuse a recipe whose noisy parallel decoding has no judge that fits: the judge is asked only
+    when the trained model is measured.
+    """
+    if not isinstance(recipe.decoding, NoisyParallelSettings):
+        return
+    if recipe.decoding.judge is None:
+        raise explain_missing_judge()
+    check_judge(recipe.decoding.judge, recipe)
 
 
 def check_test(recipe: TranslationRecipe) -> None:
