@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 NEEDS: dict[Need, Words] = {
-    "places": ("turns queries and keys", "旋转查询与键"),
+    "rotations": ("rotates queries and keys", "旋转查询与键"),
     "views": ("marks queries and keys in different ways", "以不同方式标记查询与键"),
     "distances": ("adds a bias to the scores", "给分数加偏置"),
     "pairs": ("adds a bias of its own for every pair of query and key", "给每对查询与键各加偏置"),

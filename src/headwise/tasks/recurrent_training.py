@@ -25,10 +25,11 @@ def check_word_by_word(training: TrainingSettings, kind: str = "recurrent") -> N
     ):
         if given not in (needed, "auto"):
             raise SettingsError(
-                f"training.{key}={given} was given, but model.kind={kind} goes from word to "
-                f"word in steps that follow the sentences; set training.{key}={needed}",
-                f"给出了 training.{key}={given}，但 model.kind={kind} 逐词进行，"
-                f"步数随句子而变；请设 training.{key}={needed}",
+                f"training.{key}={given} was given, but model.kind={kind} is a recurrent "
+                f"model, whose number of steps depends on the sentence length; set "
+                f"training.{key}={needed}",
+                f"给出了 training.{key}={given}，但 model.kind={kind} 是循环模型，"
+                f"步数取决于句长；请设 training.{key}={needed}",
             )
 
 
