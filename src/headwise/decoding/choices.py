@@ -154,6 +154,8 @@ def make_generator(
         case OnePassSettings():
             return OnePass(model)
         case NoisyParallelSettings():
+            settings.check_complete()
+            assert judge is not None, "a search with a judge is made by the translator"
             return NoisyPass(model, judge)
         case _:
             raise UsageError(
