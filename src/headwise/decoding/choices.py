@@ -41,7 +41,6 @@ from headwise.decoding.parallel.noisy import Judge
 from headwise.decoding.parallel.noisy_pass import (
     NoisyParallelSettings,
     NoisyPass,
-    explain_missing_judge,
 )
 from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
 from headwise.decoding.parallel.sequence_pass import SequencePass
@@ -64,7 +63,6 @@ __all__ = [
     "check_output_form",
     "decode",
     "default_decoding",
-    "explain_missing_judge",
     "decoding_kinds",
     "kinds_with_several_results",
     "make_generator",
@@ -175,6 +173,8 @@ def make_generator(
         case OnePassSettings() | MaskPredictSettings():
             return OnePass(model)
         case NoisyParallelSettings():
+            settings.check_complete()
+            assert judge is not None, "a search with a judge is made by the translator"
             return NoisyPass(model, judge)
         case EditSettings():
             return EditSearch(model)
