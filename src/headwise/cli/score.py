@@ -7,6 +7,8 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.parser import add_checkpoint
 from headwise.cli.options.paths import (
     STANDARD_INPUT,
     LanguageModelPath,
@@ -61,6 +63,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="DIR",
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
+    add_checkpoint(parser)
     parser.add_argument(
         "--file",
         type=SentenceStream,
@@ -89,6 +92,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
+    accept_unfinished(arguments)
     if (
         sum(
             (
@@ -108,7 +112,8 @@ def check(arguments: argparse.Namespace) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.language.language_model import LanguageModel
 
-    model = LanguageModel.load(arguments.model)
+    with model_to_load(arguments.model, arguments.checkpoint) as directory:
+        model = LanguageModel.load(directory)
     if arguments.pairs is not None:
         return _pairs(model, arguments)
     if arguments.sentences and not arguments.summary:

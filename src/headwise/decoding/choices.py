@@ -5,6 +5,9 @@
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
     decoding: {kind: one_pass, lengths: 5}                         all parallel models
+    decoding: {kind: noisy_parallel, judge: runs/teacher/model}    lengths or fertilities
+    decoding: {kind: mask_predict, passes: 10}                     models that predict the length
+    decoding: {kind: edits, rounds: 10}                            models that edit
     decoding: {kind: ctc_beam, size: 5}                            models with CTC
     decoding: {kind: lookahead}                                    graphs; joint_viterbi, graph_beam
 
@@ -25,13 +28,19 @@ from headwise.decoding.drafting.generator import DraftedSearch, DraftedSettings
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
 from headwise.decoding.parallel.ctc_search import CtcBeamSettings, CtcSearch
+from headwise.decoding.parallel.edit_search import EditSearch
+from headwise.decoding.parallel.edits import EditSettings
 from headwise.decoding.parallel.graph_search import (
     GraphBeamSettings,
     GraphSearch,
     JointViterbiSettings,
     LookaheadSettings,
 )
+from headwise.decoding.parallel.mask_predict import MaskPredictSettings
+from headwise.decoding.parallel.noisy import Judge
+from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, NoisyPass
 from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
+from headwise.decoding.parallel.sequence_pass import SequencePass
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
@@ -42,7 +51,10 @@ __all__ = [
     "BeamSettings",
     "DecodingSettings",
     "DraftedSettings",
+    "EditSettings",
     "GreedySettings",
+    "NoisyParallelSettings",
+    "MaskPredictSettings",
     "OnePassSettings",
     "SamplingSettings",
     "check_output_form",
@@ -59,6 +71,9 @@ DecodingSettings = Annotated[
     | SamplingSettings
     | DraftedSettings
     | OnePassSettings
+    | NoisyParallelSettings
+    | MaskPredictSettings
+    | EditSettings
     | CtcBeamSettings
     | LookaheadSettings
     | JointViterbiSettings
@@ -70,6 +85,13 @@ DecodingSettings = Annotated[
 OUTPUT_FORMS = {
     "steps": ("one token after the other", "逐个词元"),
     "positions": ("the tokens of all positions at once", "所有位置的词元"),
+    "cut_positions": (
+        "the tokens of a fixed number of positions, cut at the first end",
+        "固定数目位置的词元，在首个句末处截断",
+    ),
+    "chain": ("scores of tokens and of neighbouring tokens", "词元及相邻词元的得分"),
+    "copies": ("the tokens at copies of source tokens", "源语言词元副本处的词元"),
+    "edits": ("deletions and insertions", "删除与插入"),
     "alignment": ("tokens and blanks at all positions at once", "所有位置的词元与空白"),
     "graph": ("a graph of vertices", "由顶点组成的图"),
 }
@@ -85,7 +107,13 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
 
 def default_decoding(output_form: str) -> GenerationSettings:
     """How a model generates if its recipe does not say."""
-    return BeamSettings() if output_form == "steps" else OnePassSettings()
+    match output_form:
+        case "steps":
+            return BeamSettings()
+        case "edits":
+            return EditSettings()
+        case _:
+            return OnePassSettings()
 
 
 def check_output_form(settings: GenerationSettings, output_form: str) -> None:
@@ -117,8 +145,13 @@ def kinds_with_several_results(settings: GenerationSettings) -> list[str]:
     ]
 
 
-def make_generator(settings: GenerationSettings, model: Any) -> Generator:
-    """The generator of these settings; `model` is what a model offers (`models/steppers.py`)."""
+def make_generator(
+    settings: GenerationSettings, model: Any, *, judge: Judge | None = None
+) -> Generator:
+    """The generator of these settings; `model` is what a model offers (`models/steppers.py`).
+
+    `judge` is the model that noisy parallel decoding asks.
+    """
     if isinstance(settings, GenerationSettings):
         check_output_form(settings, getattr(model, "output_form", "steps"))
     match settings:
@@ -132,8 +165,14 @@ def make_generator(settings: GenerationSettings, model: Any) -> Generator:
             OnePassSettings() | LookaheadSettings() | JointViterbiSettings() | GraphBeamSettings()
         ) if model.output_form == "graph":
             return GraphSearch(model)
-        case OnePassSettings():
+        case OnePassSettings() if model.output_form in ("chain", "copies"):
+            return SequencePass(model)
+        case OnePassSettings() | MaskPredictSettings():
             return OnePass(model)
+        case NoisyParallelSettings():
+            return NoisyPass(model, judge)
+        case EditSettings():
+            return EditSearch(model)
         case _:
             raise UsageError(
                 f"the decoding given is a {type(settings).__name__}; make one with "

@@ -181,7 +181,8 @@ def build_model(
                 make = partial(EncoderDecoder, draft_heads=drafting)
                 model = _assemble(settings, make, source_size=source_size, target_size=target_size)
             case ParallelSettings():
-                make = partial(ParallelTranslator, parallel=build_parallel_parts(settings))
+                parts = build_parallel_parts(settings, target_size=target_size)
+                make = partial(ParallelTranslator, parallel=parts)
                 model = _assemble(settings, make, source_size=source_size, target_size=target_size)
             case RecurrentTranslatorSettings():
                 model = build_recurrent(settings, source_size=source_size, target_size=target_size)

@@ -18,7 +18,7 @@ change when later words do, nor the backward half when earlier ones do; packed r
 by one.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -38,6 +38,7 @@ from headwise.initialization import (
     normal_by_width,
 )
 from headwise.models.sentence_encoder import ElmoSettings
+from headwise.settings.part_names import PartNames
 from headwise.text.tokenizer import BOS
 from headwise.text.word_characters import BEGIN_WORD, END_WORD, NUM_SIGNS
 
@@ -69,6 +70,11 @@ class DirectedLayer(nn.Module):
 
 class ElmoReader(nn.Module):
     """The two language models without their softmax; `dim` is the width of both halves together."""
+
+    part_names: ClassVar[PartNames] = {
+        "ahead.*": ("forward recurrent layers", "正向循环层"),
+        "back.*": ("backward recurrent layers", "反向循环层"),
+    }
 
     def __init__(self, settings: ElmoSettings) -> None:
         super().__init__()
@@ -122,6 +128,10 @@ class _Sentences(NamedTuple):
 class ElmoEncoder(nn.Module):
     """ELMo as a sentence encoder: rows of letters in, a mixture of the layers out."""
 
+    part_names: ClassVar[PartNames] = {
+        "mixture": ("mixture of layers", "各层的加权混合"),
+    }
+
     def __init__(self, settings: ElmoSettings) -> None:
         super().__init__()
         self.dim = settings.dim
@@ -169,6 +179,10 @@ class BidirectionalLanguageModel(nn.Module):
 
     The mixture of layers is not trained here: each task learns its own.
     """
+
+    part_names: ClassVar[PartNames] = {
+        "output": ("output", "输出层"),
+    }
 
     def __init__(self, encoder: ElmoEncoder, output: nn.Linear) -> None:
         super().__init__()

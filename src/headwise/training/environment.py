@@ -29,6 +29,7 @@ DATA_PARTS = {
     "valid": ("validation pairs", "验证句对"),
     "vocabulary": ("vocabulary", "词表"),
     "rows": ("row lengths", "行长"),
+    "alignment": ("word alignment", "词对齐"),
 }
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.data.batching import plan_rows
+from headwise.data.pairs.alignment.learned import LearnedAlignment
 from headwise.data.pairs.choices import DataSettings, corpus_files, corpus_name, read_corpus
 from headwise.data.pairs.encoding import BlockEncoder, Gate
 from headwise.data.pairs.encoding_workers import encode_blocks
@@ -96,6 +97,8 @@ class PreparedData:
     target_row: int
     vocabulary: str
     """The SHA-256 of the manifest of both tokenizers."""
+    alignment: LearnedAlignment | None = None
+    """The word aligner of the training pairs, for models that learn from its links."""
 
     @property
     def fingerprint(self) -> str:
@@ -106,7 +109,8 @@ class PreparedData:
         valid = "none" if self.valid is None else self.valid.fingerprint[:16]
         rows = f"{self.source_row}x{self.target_row}"
         train, vocabulary = self.train.fingerprint[:16], self.vocabulary[:16]
-        return f"train:{train} valid:{valid} vocabulary:{vocabulary} rows:{rows}"
+        words = "" if self.alignment is None else f" alignment:{self.alignment.fingerprint[:16]}"
+        return f"train:{train} valid:{valid} vocabulary:{vocabulary} rows:{rows}{words}"
 
 
 @dataclass(frozen=True)

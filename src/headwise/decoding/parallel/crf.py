@@ -68,6 +68,21 @@ def find_best_path(
     )
 
 
+def follow_path(
+    emissions: Float[Tensor, "pair position candidate"],
+    transitions: Float[Tensor, "pair position-1 candidate candidate"],
+    *,
+    path: Int[Tensor, "pair position"],
+    lengths: Int[Tensor, " pair"],
+) -> Float[Tensor, "pair position candidate"]:
+    """log p(candidate | the candidates of `path` before it), at every position of a path."""
+    rest = _sum_of_rest(emissions, transitions, lengths)
+    index = path[:, :-1, None, None].expand(-1, -1, 1, transitions.shape[-1])
+    before = torch.zeros_like(emissions)
+    before[:, 1:] = transitions.gather(2, index)[:, :, 0]
+    return (before + emissions + rest).log_softmax(-1)
+
+
 def _viterbi(emissions: Tensor, transitions: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The score of the best path and its candidate at each position.
 

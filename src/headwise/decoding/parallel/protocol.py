@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from headwise.decoding.parallel.edit_round import EditPolicies
+
 
 @dataclass(frozen=True)
 class PartialTargets:
@@ -26,11 +28,14 @@ class PartialTargets:
     """Its positions, the end of the sentence included."""
     known: Int[Tensor, "candidate position"]
     """Its tokens; PAD where the token is not known, and after the end."""
+    copied: Int[Tensor, "candidate position"] | None = None
+    """The source tokens that are read where the token is not known, if the search chose them."""
 
     def choose(self, index: Int[Tensor, " chosen"]) -> "PartialTargets":
         length = self.length[index]
         longest = int(length.max()) if len(length) else 0
-        return PartialTargets(self.sentence[index], length, self.known[index, :longest])
+        copied = None if self.copied is None else self.copied[index, :longest]
+        return PartialTargets(self.sentence[index], length, self.known[index, :longest], copied)
 
 
 @runtime_checkable
@@ -58,6 +63,75 @@ class ParallelModel(Protocol):
         self, memory: Any, candidates: PartialTargets
     ) -> Float[Tensor, "candidate position vocab"]:
         """Log-probabilities of the tokens of all positions."""
+        ...
+
+
+class CopiedSources(Protocol):
+    """Source tokens, repeated: one candidate per row."""
+
+    @property
+    def sentence(self) -> Int[Tensor, " candidate"]: ...
+    @property
+    def tokens(self) -> Int[Tensor, "candidate position"]:
+        """The end of the sentence is the last one; then padding."""
+        ...
+
+    @property
+    def log_probability(self) -> Float[Tensor, " candidate"]: ...
+
+
+class ScoredChain(Protocol):
+    """The choices of each position, and the scores of a linear-chain CRF over them."""
+
+    @property
+    def tokens(self) -> Int[Tensor, "candidate position choice"]: ...
+    @property
+    def emissions(self) -> Float[Tensor, "candidate position choice"]: ...
+    @property
+    def transitions(self) -> Float[Tensor, "candidate position-1 choice choice"]: ...
+
+
+class SequenceModel(ParallelModel, Protocol):
+    """A parallel model whose lengths may follow from fertilities, and whose outputs may form a
+    chain."""
+
+    @property
+    def vocabulary_size(self) -> int: ...
+
+    @property
+    def copies_by_fertility(self) -> bool: ...
+
+    @property
+    def is_chain(self) -> bool: ...
+
+    def likely_copies(
+        self, memory: Any, *, least: Sequence[int], most: Sequence[int]
+    ) -> CopiedSources:
+        """Copies by the most likely fertilities of each sentence, between two numbers of them."""
+        ...
+
+    def sampled_copies(
+        self,
+        memory: Any,
+        *,
+        least: Sequence[int],
+        most: Sequence[int],
+        count: int,
+        temperature: float,
+        generators: Sequence[torch.Generator],
+    ) -> CopiedSources:
+        """For each sentence the same first, and then samples: `count` candidates."""
+        ...
+
+    def predict_chain(
+        self,
+        memory: Any,
+        candidates: PartialTargets,
+        *,
+        excluded: Sequence[int],
+        wanted: Sequence[int] = (),
+    ) -> ScoredChain:
+        """The most probable tokens that are not excluded; `wanted` are among the choices."""
         ...
 
 
@@ -94,4 +168,18 @@ class GraphModel(Protocol):
         Int[Tensor, " sentence"],
     ]:
         """Log-probabilities of tokens and links, and the number of vertices."""
+        ...
+
+
+@runtime_checkable
+class EditedModel(Protocol):
+    """A model that deletes and inserts words."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def read_sources(self, sources: Sequence[Sequence[int]]) -> Any: ...
+
+    def policies(self, memory: Any) -> EditPolicies:
+        """What it decides about sequences of these sources."""
         ...

@@ -26,6 +26,8 @@ class LengthKind(Settings):
     """The kinds of structure that can be combined with it."""
     from_source: ClassVar[bool] = False
     """Whether the positions of the decoder follow from the source alone, also in training."""
+    output_form: ClassVar[str | None] = None
+    """What a model with it gives to a search; None: what its structure says."""
     kind: str
 
 
@@ -36,7 +38,7 @@ class ClassifierLength(LengthKind):
     training the length is that of the reference.
     """
 
-    structures: ClassVar[tuple[str, ...]] = ("independent",)
+    structures: ClassVar[tuple[str, ...]] = ("independent", "crf")
     kind: Literal["classifier"] = "classifier"
     classes: int = Field(default=256, ge=2, le=4096)
     """Lengths that can be predicted: 1 to this number, the end of the sentence included; with
@@ -51,9 +53,28 @@ class ManyBeginLength(LengthKind):
     """The decoder reads a fixed number of positions; what follows the first `</s>` is cut off."""
 
     structures: ClassVar[tuple[str, ...]] = ("independent",)
+    output_form: ClassVar[str | None] = "cut_positions"
     kind: Literal["many_begin"] = "many_begin"
     positions: int = Field(default=64, ge=2, le=4096)
     """Positions of every target, at least the longest target with its end."""
+
+
+class FertilityLength(LengthKind):
+    """The decoder reads each source token as often as its fertility says: the number of target
+    tokens that translate it (Gu et al. 2018).
+
+    The fertilities of the training pairs come from a word aligner that is learned from the training
+    data beforehand.
+    """
+
+    structures: ClassVar[tuple[str, ...]] = ("independent", "crf")
+    output_form: ClassVar[str | None] = "copies"
+    kind: Literal["fertility"] = "fertility"
+    most: int = Field(default=49, ge=1, le=1024)
+    """The largest fertility: a target is at most so many times as long as its source."""
+    weight: float = Field(default=1.0, ge=0, le=10)
+    """Weight of its loss, summed over source tokens, beside the summed loss of the target
+    tokens."""
 
 
 class UpsampledLength(LengthKind):
@@ -67,8 +88,20 @@ class UpsampledLength(LengthKind):
     graph."""
 
 
+class EditedLength(LengthKind):
+    """Words are deleted and inserted, so the length changes from round to round (Levenshtein
+    Transformer, Gu, Wang & Zhao 2019)."""
+
+    structures: ClassVar[tuple[str, ...]] = ("independent",)
+    output_form: ClassVar[str | None] = "edits"
+    kind: Literal["edited"] = "edited"
+    insertions: int = Field(default=255, ge=1, le=4095)
+    """Most words that one round inserts between two neighbours."""
+
+
 LengthSettings = Annotated[
-    ClassifierLength | ManyBeginLength | UpsampledLength, Field(discriminator="kind")
+    ClassifierLength | ManyBeginLength | FertilityLength | UpsampledLength | EditedLength,
+    Field(discriminator="kind"),
 ]
 
 
@@ -77,6 +110,8 @@ class StructureKind(Settings):
 
     output_form: ClassVar[str] = "positions"
     """What a model with it gives to a search (decoding/choices.py)."""
+    sums_alignments: ClassVar[bool] = False
+    """Whether the loss sums over all positions that may write a token."""
     kind: str
 
 
@@ -86,12 +121,32 @@ class IndependentStructure(StructureKind):
     kind: Literal["independent"] = "independent"
 
 
+class CrfStructure(StructureKind):
+    """A score for each pair of neighbouring tokens is added to the scores of the tokens: a
+    linear-chain conditional random field (Sun et al. 2019). The best sequence as a whole is
+    searched for.
+    """
+
+    output_form: ClassVar[str] = "chain"
+    kind: Literal["crf"] = "crf"
+    rank: int = Field(default=32, ge=1, le=1024)
+    """Numbers for each token, whose products are the scores of pairs."""
+    candidates: int = Field(default=64, ge=2, le=1024)
+    """Tokens of each position that take part, the most probable ones; the vocabulary makes the loss
+    exact."""
+    transitions: Literal["static", "dynamic"] = "static"
+    """Whether the score of a pair is the same everywhere, or follows from the decoder's states."""
+    token_weight: float = Field(default=0.5, ge=0, le=10)
+    """Weight of the loss of the tokens without the chain, beside that of the chain."""
+
+
 class CtcStructure(StructureKind):
     """Each position writes a token or a blank; equal neighbours are one token (connectionist
     temporal classification, Graves et al. 2006). A sentence is the sum over its alignments.
     """
 
     output_form: ClassVar[str] = "alignment"
+    sums_alignments: ClassVar[bool] = True
     kind: Literal["ctc"] = "ctc"
 
 
@@ -100,13 +155,15 @@ class GraphStructure(StructureKind):
     sum over the paths that write it (DA-Transformer, Huang et al. 2022)."""
 
     output_form: ClassVar[str] = "graph"
+    sums_alignments: ClassVar[bool] = True
     kind: Literal["graph"] = "graph"
     link_heads: int = Field(default=4, ge=1, le=256)
     """Heads of the attention that scores links; must divide dim."""
 
 
 StructureSettings = Annotated[
-    IndependentStructure | CtcStructure | GraphStructure, Field(discriminator="kind")
+    IndependentStructure | CrfStructure | CtcStructure | GraphStructure,
+    Field(discriminator="kind"),
 ]
 
 
@@ -152,6 +209,27 @@ class ParallelSettings(TransformerSettings):
             )
         if isinstance(self.structure, GraphStructure):
             check_heads(self.dim, self.structure.link_heads, key="structure.link_heads")
+        self._check_copies()
+        return self
+
+    def _check_copies(self) -> None:
+        """Refuse copies of source tokens that the decoder has no embedding for, or two kinds."""
+        if isinstance(self.length, FertilityLength):
+            if isinstance(self.input, CopyInput):
+                raise SettingsError(
+                    "input.kind=copy spreads copies evenly, but length.kind=fertility copies each "
+                    "source token as often as its fertility says; leave input out",
+                    "input.kind=copy 均匀地复制，而 length.kind=fertility 按繁衍率复制每个"
+                    "源语言词元；请去掉 input",
+                )
+            if self.embedding.tied != "all":
+                raise SettingsError(
+                    "length.kind=fertility lets the decoder read source tokens, which needs one "
+                    "embedding for both languages; set embedding.tied=all, or "
+                    "length.kind=classifier",
+                    "length.kind=fertility 让解码器读取源语言词元，两种语言须共用一个嵌入；请设 "
+                    "embedding.tied=all，或 length.kind=classifier",
+                )
         if isinstance(self.input, CopyInput) and self.embedding.tied != "all":
             raise SettingsError(
                 "input.kind=copy lets the decoder read source tokens, which needs one embedding "
@@ -159,12 +237,20 @@ class ParallelSettings(TransformerSettings):
                 "input.kind=copy 让解码器读取源语言词元，两种语言须共用一个嵌入；请设 "
                 "embedding.tied=all，或 input.kind=mask",
             )
-        return self
+        if isinstance(self.length, EditedLength) and isinstance(self.input, CopyInput):
+            raise SettingsError(
+                "input.kind=copy gives each position the source token at the same share of the "
+                "length, but length.kind=edited inserts words anywhere; set input.kind=mask",
+                "input.kind=copy 按位置所占长度的比例给出源词元，而 length.kind=edited "
+                "可在任何地方插入词；请设 input.kind=mask",
+            )
 
 
 def output_form(model: Any) -> str:
     """What a model of these settings gives to a search."""
-    return model.structure.output_form if isinstance(model, ParallelSettings) else "steps"
+    if not isinstance(model, ParallelSettings):
+        return "steps"
+    return model.length.output_form or model.structure.output_form
 
 
 def is_parallel(model: Any) -> bool:

@@ -12,13 +12,17 @@ rounded expectation of each, or a sample (noisy parallel decoding decodes severa
 translation, `decoding/parallel/noisy.py`). A sentence never has fertility 0 in all: the token that
 is most likely to have a fertility above 0 then gets 1.
 
+In a search the end of the sentence has fertility 1, and the words are given fertilities whose sum
+keeps to the limits of the search (`limit_sums`): what is too much is cut off at the end, what is
+missing is added to the last word.
+
 Copies are laid out row by row, from left to right, so packed rows are as easy as one sentence per
 row: if the fertilities of each source are those of its target, source and target segments stay
 side by side.
 
 Gu et al. 2018, *Non-Autoregressive Neural Machine Translation* (L = 49).
 Tested against: repeat_interleave, one sentence at a time; the three choices in hand cases; samples
-against their distribution.
+against their distribution; sums keep to their limits and change nothing else.
 """
 
 from dataclasses import dataclass
@@ -105,6 +109,21 @@ def _at_least_one(fertility: Tensor, logits: Tensor, segment: Tensor) -> Tensor:
     )
     chosen = real & (sums.gather(1, segment) == 0) & (first.gather(1, segment) == place)
     return torch.where(chosen, 1, fertility)
+
+
+def limit_sums(
+    fertility: Int[Tensor, "sentence source"],
+    segment: Int[Tensor, "sentence source"],
+    *,
+    least: Int[Tensor, " sentence"],
+    most: Int[Tensor, " sentence"],
+) -> Int[Tensor, "sentence source"]:
+    """Fertilities of one sentence per row whose sums are at least `least` and at most `most`."""
+    ends = fertility.masked_fill(segment == 0, 0).cumsum(1).minimum(most[:, None])
+    missing = (least - ends[:, -1]).clamp(min=0)
+    last = (segment > 0).sum(1, keepdim=True) - 1
+    limited = ends.diff(dim=1, prepend=torch.zeros_like(ends[:, :1]))
+    return limited.scatter_add(1, last, missing[:, None])
 
 
 @dataclass(frozen=True)

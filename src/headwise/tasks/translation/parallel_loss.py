@@ -5,8 +5,11 @@
     glancing        a first pass without gradient; tokens that help are shown, the others predicted
 
 The loss is summed over the predicted tokens. Where the length of the target is predicted, its own
-loss is added: `weight` times the mean over sentences for each mean over tokens. A validation knows
-the length alone, whatever the objective, so that its losses can be compared.
+loss is added: `weight` times the mean over sentences for each mean over tokens. Where source tokens
+are copied, the loss of their fertilities is added, summed over source tokens, and the decoder reads
+the copies that the aligner says. Where neighbouring tokens are scored, the loss is that of whole
+targets (chain_loss.py), and `token_weight` times the loss of the tokens. A validation knows the
+length alone (or the fertilities), whatever the objective, so that its losses can be compared.
 
 The first pass of glancing runs without dropout. The original draws the same dropout in both passes;
 a recorded or compiled update cannot draw the same numbers twice.
@@ -21,12 +24,21 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headwise.data.packing import PackedBatch
-from headwise.models.parallel.choices import ClassifierLength, ParallelSettings
+from headwise.models.parallel.choices import (
+    ClassifierLength,
+    CrfStructure,
+    FertilityLength,
+    ParallelSettings,
+)
+from headwise.models.parallel.fertility import copy_by_fertility
 from headwise.models.parallel.translator import ParallelTranslator
+from headwise.tasks.translation.chain_loss import chain_loss
+from headwise.tasks.translation.fertile_batches import FertileBatch
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.tokenizer import EOS, PAD
 from headwise.training.choices import GlancingObjective, MaskedObjective
 from headwise.training.losses import LossSums, cross_entropy
+from headwise.training.parallel.fertility_targets import fertility_loss
 from headwise.training.parallel.shown_tokens import hide_for_masking, show_for_glancing
 from headwise.training.parallel.token_scores import best_tokens
 
@@ -55,6 +67,10 @@ class ParallelLoss:
             smoothing=self.recipe.training.objective.label_smoothing,
             chunk_size=self.chunk_size,
         )
+        if self.module.chain is not None:
+            sums = self.add_chain_loss(sums, batch, hidden, predicted)
+        if self.module.fertility is not None:
+            return self.add_fertility_loss(sums, batch, memory)
         return self.add_length_loss(sums, batch, memory)
 
     def predicted(self, batch: PackedBatch) -> Bool[Tensor, "row target"]:
@@ -122,6 +138,7 @@ class ParallelLoss:
             source_segment=batch.source_segment,
             target_segment=batch.target_segment,
             target_position=batch.target_position,
+            copied=self.copied(batch),
         )
         return self.module.decode(
             tokens,
@@ -130,6 +147,47 @@ class ParallelLoss:
             target_segment=batch.target_segment,
             target_position=batch.target_position,
         )
+
+    def copied(self, batch: PackedBatch) -> Int[Tensor, "row target"] | None:
+        """The source tokens that the decoder reads, if they are copied by fertility."""
+        if self.module.fertility is None:
+            return None
+        assert isinstance(batch, FertileBatch)
+        width = batch.target_segment.shape[1]
+        copies = copy_by_fertility(batch.fertility, batch.source_segment, width=width)
+        return copies.copy_tokens(batch.source)
+
+    def add_chain_loss(
+        self,
+        sums: LossSums,
+        batch: PackedBatch,
+        hidden: Float[Tensor, "row target dim"],
+        predicted: Bool[Tensor, "row target"],
+    ) -> LossSums:
+        """The loss of whole targets, with a share of that of the tokens."""
+        model = self.recipe.model
+        assert isinstance(model, ParallelSettings)
+        assert isinstance(model.structure, CrfStructure)
+        loss = chain_loss(
+            self.module, hidden, batch, predicted=predicted, chunk_size=self.chunk_size
+        )
+        return sums._replace(
+            loss=loss + model.structure.token_weight * sums.loss,
+            negative_log_likelihood=loss.detach(),
+        )
+
+    def add_fertility_loss(
+        self, sums: LossSums, batch: PackedBatch, memory: Float[Tensor, "row source dim"]
+    ) -> LossSums:
+        """With the loss of the predicted fertilities."""
+        model = self.recipe.model
+        assert isinstance(model, ParallelSettings)
+        assert isinstance(model.length, FertilityLength)
+        assert isinstance(batch, FertileBatch)
+        assert self.module.fertility is not None
+        logits = self.module.fertility(memory)
+        loss = fertility_loss(logits, batch.fertility, batch.source_segment)
+        return sums._replace(loss=sums.loss + model.length.weight * loss)
 
     def add_length_loss(
         self, sums: LossSums, batch: PackedBatch, memory: Float[Tensor, "row source dim"]

@@ -17,7 +17,13 @@ from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
-from headwise.models.parallel.choices import ParallelSettings, output_form
+from headwise.models.parallel.choices import (
+    CrfStructure,
+    EditedLength,
+    FertilityLength,
+    ParallelSettings,
+    output_form,
+)
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.transformer_settings import TransformerSettings
 from headwise.settings import Settings
@@ -29,6 +35,7 @@ from headwise.tasks.recurrent_training import (
     record_nothing,
     train_word_by_word,
 )
+from headwise.tasks.translation.declared_results import METRICS, RESULTS
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import (
     CrossEntropyObjective,
@@ -36,10 +43,6 @@ from headwise.training.choices import (
     MaskedObjective,
     TrainingSettings,
 )
-
-METRICS = ("loss", "perplexity", "bleu", "chrf")
-"""What a validation measures."""
-
 
 PARALLEL = str(ParallelSettings.model_fields["kind"].default)
 
@@ -72,6 +75,8 @@ class TranslationRecipe(AnyRecipe):
     """A translator, from its text to its answers."""
 
     bundle_form: ClassVar = BundleForm(("a translator", "翻译模型"), "pocket", is_demo=True)
+    metrics: ClassVar = METRICS
+    results: ClassVar = RESULTS
 
     task: Literal["translation"] = "translation"
     """What the model is for."""
@@ -127,15 +132,15 @@ class TranslationRecipe(AnyRecipe):
             rows=source,
             enough=2 * self.data.row_tokens,
         )
+        # A decoder that edits reads the beginning of the sentence as well.
         check_rows(
             target_limits(self.model),
-            self.data.row_tokens,
+            self.data.row_tokens + (output_form(self.model) == "edits"),
             rows=("data.row_tokens", "data.row_tokens"),
         )
         if isinstance(self.model, TransformerSettings):
             check_buckets(self.model, self.data.row_tokens)
             check_recomputing(self.model.norm, self.training.recompute)
-        self.training.keep.check_metric(METRICS)
         best = self.training.keep.best
         if best in ("bleu", "chrf") and self.evaluation.validation_sentences == 0:
             raise SettingsError(
@@ -149,7 +154,7 @@ class TranslationRecipe(AnyRecipe):
     def _check_kind(self) -> None:
         if isinstance(self.model, RecurrentTranslatorSettings):
             check_word_by_word(self.training)
-        if isinstance(self.model, ParallelSettings) and output_form(self.model) != "positions":
+        if isinstance(self.model, ParallelSettings) and self.model.structure.sums_alignments:
             check_not_recorded(self.training, self.model.structure.kind)
         check_output_form(self.decoding, output_form(self.model))
         check_objective(self.training.objective, self.model)
@@ -178,7 +183,7 @@ class TranslationRecipe(AnyRecipe):
     @property
     def training_as_run(self) -> TrainingSettings:
         """With what `auto` can only mean for this model."""
-        if isinstance(self.model, ParallelSettings) and output_form(self.model) != "positions":
+        if isinstance(self.model, ParallelSettings) and self.model.structure.sums_alignments:
             return record_nothing(self.training)
         if isinstance(self.model, TransformerSettings):
             return self.training
@@ -196,9 +201,29 @@ def check_objective(objective: TranslationObjective, model: ModelSettings) -> No
             f"model.kind={model.kind} 由前面的词元预测下一个；请设 "
             f"model.kind={PARALLEL}，或 training.objective.kind=cross_entropy",
         )
-    if not isinstance(model, ParallelSettings) or output_form(model) == "positions":
+    if not isinstance(model, ParallelSettings):
         return
-    structure = model.structure.kind
+    check_whole_targets(objective, model)
+    if isinstance(model.length, EditedLength):
+        check_edits_objective(objective)
+    if model.structure.sums_alignments:
+        check_alignment_objective(objective, model.structure.kind)
+
+
+def check_edits_objective(objective: TranslationObjective) -> None:
+    """A model that edits has an objective of its own, which shows a part of each target."""
+    if objective.shows_target:
+        raise SettingsError(
+            f"training.objective.kind={objective.kind} chooses what is shown of the target, but "
+            "model.length.kind=edited deletes some of its words itself; set "
+            "training.objective.kind=cross_entropy",
+            f"training.objective.kind={objective.kind} 选择给出目标句的哪一部分，而 "
+            "model.length.kind=edited 自行删去部分词；请设 training.objective.kind=cross_entropy",
+        )
+
+
+def check_alignment_objective(objective: TranslationObjective, structure: str) -> None:
+    """A sum over alignments knows no position of a token."""
     if isinstance(objective, MaskedObjective):
         raise SettingsError(
             "training.objective.kind=masked hides tokens at known positions, but with "
@@ -216,4 +241,26 @@ def check_objective(objective: TranslationObjective, model: ModelSettings) -> No
             f"training.objective.label_smoothing={objective.label_smoothing:g} 平滑单个位置的概率，"
             f"而 model.structure.kind={structure} 对所有可能写出该词元的位置求和；请设 "
             "training.objective.label_smoothing=0",
+        )
+
+
+def check_whole_targets(objective: TranslationObjective, model: ParallelSettings) -> None:
+    """Refuse to show tokens of a target that is scored as a whole, or that nobody refines."""
+    if objective.shows_target and isinstance(model.structure, CrfStructure):
+        raise SettingsError(
+            f"training.objective.kind={objective.kind} shows tokens of the target, but "
+            "model.structure.kind=crf learns the score of whole targets; set "
+            "training.objective.kind=cross_entropy",
+            f"training.objective.kind={objective.kind} 会给出目标句的词元，而 "
+            "model.structure.kind=crf 学习整个目标句的得分；请设 "
+            "training.objective.kind=cross_entropy",
+        )
+    if isinstance(objective, MaskedObjective) and isinstance(model.length, FertilityLength):
+        raise SettingsError(
+            "training.objective.kind=masked teaches to refine a translation of a given length, but "
+            "model.length.kind=fertility translates in one pass; set "
+            "training.objective.kind=cross_entropy or glancing, or model.length.kind=classifier",
+            "training.objective.kind=masked 学习改进给定长度的译文，而 "
+            "model.length.kind=fertility 只译一遍；请设 training.objective.kind=cross_entropy 或 "
+            "glancing，或设 model.length.kind=classifier",
         )

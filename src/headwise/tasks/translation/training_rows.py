@@ -1,13 +1,18 @@
 """The pairs of a recipe as rows of its training: how long the rows are, and what a target holds.
 
 A decoder that reads a fixed number of BEGIN tokens has as many positions for every target, so its
-rows hold whole numbers of such targets. All other models take the pairs as they are.
+rows hold whole numbers of such targets. A decoder that copies source tokens by their fertility
+learns from batches that hold the fertilities (fertile_batches.py). All other models take the pairs
+as they are.
 """
 
 import logging
+from dataclasses import replace
+from pathlib import Path
 
-from headwise.data.batching import PairSource
+from headwise.data.batching import ALL_ROWS, PairSource, Share
 from headwise.data.fixed_targets import FixedTargets, check_positions
+from headwise.data.pairs.alignment.learned import open_alignment, prepare_alignment
 from headwise.data.pairs.preparation import PreparedData
 from headwise.data.shards import TokenStore
 from headwise.errors import DataError
@@ -19,8 +24,18 @@ from headwise.models.parallel.choices import (
     ParallelSettings,
     UpsampledLength,
 )
-from headwise.tasks.translation.objective import RowShape
+from headwise.tasks.events import Events
+from headwise.tasks.translation.fertile_batches import (
+    FertilePairs,
+    FertileValidation,
+    aligner_of,
+    check_copies,
+    most_copies,
+)
+from headwise.tasks.translation.objective import PackedPairs, RowShape
 from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.training.prefetching import Batches
+from headwise.training.updates import Trainable
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +75,11 @@ def check_targets(recipe: TranslationRecipe, prepared: PreparedData) -> None:
         if isinstance(length, UpsampledLength):
             needed = 2 if isinstance(recipe.model.structure, GraphStructure) else 0
             warn_of_long_targets(prepared.train, factor=length.factor, needed=needed)
+    most = most_copies(recipe.model)
+    if most is not None:
+        check_copies(prepared.train, most, part="train")
+        if prepared.valid is not None:
+            check_copies(prepared.valid, most, part="valid")
 
 
 def warn_of_long_targets(store: TokenStore, *, factor: int, needed: int) -> None:
@@ -88,3 +108,44 @@ def warn_of_long_targets(store: TokenStore, *, factor: int, needed: int) -> None
             f"{zh}：这些句对不参与学习；增大 model.length.factor 可保留它们",
         ),
     )
+
+
+def batches_for(
+    recipe: TranslationRecipe, prepared: PreparedData, shape: RowShape, share: Share = ALL_ROWS
+) -> Batches:
+    """The batches of a training, or of one process of it."""
+    pairs = pairs_for(recipe, prepared.train)
+    batches = PackedPairs(pairs, shape, recipe.training.seed, prepared.fingerprint, share)
+    aligner = aligner_of(recipe.model, prepared)
+    return batches if aligner is None else FertilePairs(batches, aligner)
+
+
+def validated(recipe: TranslationRecipe, prepared: PreparedData, loss: Trainable) -> Trainable:
+    """The loss as a validation computes it, whose batches hold pairs only."""
+    aligner = aligner_of(recipe.model, prepared)
+    return loss if aligner is None else FertileValidation(loss, aligner)
+
+
+def add_alignment(
+    recipe: TranslationRecipe, prepared: PreparedData, directory: Path, watcher: Events
+) -> PreparedData:
+    """With the aligner of the training pairs, if the model learns from its links."""
+    if most_copies(recipe.model) is None:
+        return prepared
+    label = say("learning the word alignment", "正在学习词对齐")
+    alignment = prepare_alignment(
+        directory,
+        prepared.train,
+        num_targets=prepared.tokenizers.target.size,
+        progress=lambda done, total: watcher.count(label, done, total),
+    )
+    return replace(prepared, alignment=alignment)
+
+
+def reopen_alignment(
+    recipe: TranslationRecipe, prepared: PreparedData, directory: Path
+) -> PreparedData:
+    """The same for another process, after the first one has prepared it."""
+    if most_copies(recipe.model) is None:
+        return prepared
+    return replace(prepared, alignment=open_alignment(directory))

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from headwise.decoding.batches import generate_stream
-from headwise.decoding.choices import DecodingSettings, make_generator
+from headwise.decoding.choices import DecodingSettings, NoisyParallelSettings, make_generator
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
 from headwise.decoding.results import Hypothesis, SearchResult
@@ -35,6 +35,7 @@ from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
 from headwise.tasks.translation.drafting_speed import DraftingSpeed
 from headwise.tasks.translation.input_warning import InputCheck, InputWarning
+from headwise.tasks.translation.judge import TranslatorJudge, load_judge
 from headwise.tasks.translation.length_limits import longest_source, within_positions
 from headwise.tasks.translation.source_sentences import Candidate, SourceSentence, explain_length
 from headwise.text.phrase_matching import on_one_line
@@ -141,6 +142,7 @@ class Translator:
             self.tokenizers, source=self.source_language, target=self.target_language
         )
         self.offer = offer_of(self.model)
+        self._judges: dict[str, TranslatorJudge] = {}
 
     @classmethod
     def load(
@@ -235,7 +237,15 @@ class Translator:
 
     def generator(self, settings: DecodingSettings) -> Generator:
         """How these settings generate with this model."""
-        return make_generator(settings, self.offer)
+        return make_generator(settings, self.offer, judge=self._judge(settings))
+
+    def _judge(self, settings: DecodingSettings) -> TranslatorJudge | None:
+        """The model that noisy parallel decoding asks; it is loaded once."""
+        path = settings.judge if isinstance(settings, NoisyParallelSettings) else None
+        if path is not None and path not in self._judges:
+            device = self.model.output.weight.device
+            self._judges[path] = load_judge(path, self.recipe, self.tokenizers, device=device)
+        return None if path is None else self._judges[path]
 
     def within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the model can write."""

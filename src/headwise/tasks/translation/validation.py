@@ -21,6 +21,7 @@ from itertools import islice
 from headwise.data.batching import PairSource
 from headwise.data.pairs.parallel_files import Pair
 from headwise.data.pairs.preparation import read_part
+from headwise.decoding.choices import NoisyParallelSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.tasks.translation.objective import RowShape, validation_loss
 from headwise.tasks.translation.recipe import TranslationRecipe
@@ -65,6 +66,8 @@ class Validation:
             return {}
         own = self.recipe.decoding
         search = GreedySettings(max_length=own.max_length) if own.over_steppers else own
+        if isinstance(own, NoisyParallelSettings):
+            search = own.unaided
         translated = translate_pairs(
             translator, self.recipe, self._pairs, decoding=search, num_resamples=0
         )
