@@ -38,7 +38,10 @@ from headwise.decoding.parallel.graph_search import (
 )
 from headwise.decoding.parallel.mask_predict import MaskPredictSettings
 from headwise.decoding.parallel.noisy import Judge
-from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, NoisyPass
+from headwise.decoding.parallel.noisy_pass import (
+    NoisyParallelSettings,
+    NoisyPass,
+)
 from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
 from headwise.decoding.parallel.sequence_pass import SequencePass
 from headwise.decoding.search.beam import BeamSettings
@@ -91,7 +94,7 @@ OUTPUT_FORMS = {
     ),
     "chain": ("scores of tokens and of neighbouring tokens", "词元及相邻词元的得分"),
     "copies": ("the tokens at copies of source tokens", "源语言词元副本处的词元"),
-    "edits": ("deletions and insertions", "删除与插入"),
+    "revisions": ("deletions and insertions", "删除与插入"),
     "alignment": ("tokens and blanks at all positions at once", "所有位置的词元与空白"),
     "graph": ("a graph of vertices", "由顶点组成的图"),
 }
@@ -110,7 +113,7 @@ def default_decoding(output_form: str) -> GenerationSettings:
     match output_form:
         case "steps":
             return BeamSettings()
-        case "edits":
+        case "revisions":
             return EditSettings()
         case _:
             return OnePassSettings()
@@ -170,6 +173,8 @@ def make_generator(
         case OnePassSettings() | MaskPredictSettings():
             return OnePass(model)
         case NoisyParallelSettings():
+            settings.check_complete()
+            assert judge is not None, "a search with a judge is made by the translator"
             return NoisyPass(model, judge)
         case EditSettings():
             return EditSearch(model)

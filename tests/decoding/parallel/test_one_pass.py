@@ -118,3 +118,9 @@ def test_results_are_reported_one_by_one() -> None:
     watcher = Watcher(on_result=lambda number, result: seen.update({number: result}))
     found = OnePass(Speller()).generate(SOURCES, OnePassSettings(), watcher=watcher)
     assert seen == {i: found[i] for i, source in enumerate(SOURCES) if source}
+
+
+def test_no_sentence_is_translated_by_nothing() -> None:
+    """An empty candidate has a mean log-probability of 0, better than all others."""
+    (found,) = generate(Speller(), [[8]], lengths=16)
+    assert found.best.tokens == (8,)

@@ -203,6 +203,8 @@ def propose_lengths(
     longest = max(limits)
     scores = model.length_scores(memory, longest=longest)
     lengths = torch.arange(1, longest + 1, device=device)
+    # A candidate without words would have the best mean log-probability of all: none.
+    shortest = max(2, shortest)
     allowed = (lengths <= torch.tensor(limits, device=device)[:, None]) & (lengths >= shortest)
     # A limit below the shortest length leaves nothing: then the limit holds.
     allowed[:, 0] |= ~allowed.any(1)
