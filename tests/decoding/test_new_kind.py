@@ -25,8 +25,9 @@ LINES = {
         "from headwise.decoding.one_pass import OnePassGenerator, OnePassSettings\n"
         "from headwise.decoding.search.beam"
     ),
-    "    GreedySettings | BeamSettings | SamplingSettings, Field": (
-        "    GreedySettings | BeamSettings | SamplingSettings | OnePassSettings, Field"
+    "    GreedySettings | BeamSettings | SamplingSettings | DraftedSettings, Field": (
+        "    GreedySettings | BeamSettings | SamplingSettings | OnePassSettings | DraftedSettings, "
+        "Field"
     ),
     "        case _:": (
         "        case OnePassSettings():\n"
