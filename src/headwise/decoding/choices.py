@@ -91,7 +91,7 @@ OUTPUT_FORMS = {
     ),
     "chain": ("scores of tokens and of neighbouring tokens", "词元及相邻词元的得分"),
     "copies": ("the tokens at copies of source tokens", "源语言词元副本处的词元"),
-    "edits": ("deletions and insertions", "删除与插入"),
+    "editing": ("deletions and insertions", "删除与插入"),
     "alignment": ("tokens and blanks at all positions at once", "所有位置的词元与空白"),
     "graph": ("a graph of vertices", "由顶点组成的图"),
 }
@@ -107,13 +107,8 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
 
 def default_decoding(output_form: str) -> GenerationSettings:
     """How a model generates if its recipe does not say."""
-    match output_form:
-        case "steps":
-            return BeamSettings()
-        case "edits":
-            return EditSettings()
-        case _:
-            return OnePassSettings()
+    kinds: dict[str, type[GenerationSettings]] = {"steps": BeamSettings, "editing": EditSettings}
+    return kinds.get(output_form, OnePassSettings)()
 
 
 def check_output_form(settings: GenerationSettings, output_form: str) -> None:

@@ -93,7 +93,7 @@ class EditedLength(LengthKind):
     Transformer, Gu, Wang & Zhao 2019)."""
 
     structures: ClassVar[tuple[str, ...]] = ("independent",)
-    output_form: ClassVar[str | None] = "edits"
+    output_form: ClassVar[str | None] = "editing"
     kind: Literal["edited"] = "edited"
     insertions: int = Field(default=255, ge=1, le=4095)
     """Most words that one round inserts between two neighbours."""

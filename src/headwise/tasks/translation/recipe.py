@@ -135,7 +135,7 @@ class TranslationRecipe(AnyRecipe):
         # A decoder that edits reads the beginning of the sentence as well.
         check_rows(
             target_limits(self.model),
-            self.data.row_tokens + (output_form(self.model) == "edits"),
+            self.data.row_tokens + (output_form(self.model) == "editing"),
             rows=("data.row_tokens", "data.row_tokens"),
         )
         if isinstance(self.model, TransformerSettings):
