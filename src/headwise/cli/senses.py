@@ -140,8 +140,8 @@ def run(arguments: argparse.Namespace) -> int:
         _draw(arguments, report, vectors)
     if report.num_unlearnt:
         note = say(
-            f"left out: {report.num_unlearnt:,} test occurrences whose sense the training part "
-            "does not show, or shows alone",
+            f"left out: {report.num_unlearnt:,} test occurrences whose sense is missing from the "
+            "training part, or is the only one there",
             f"未计入：测试部分有 {report.num_unlearnt:,} 次出现的义项在训练部分没有，"
             "或是该词在其中唯一的义项",
         )
@@ -232,7 +232,7 @@ def _print(report: "SenseReport") -> None:
         [say("model", "模型"), say("layer", "层"), say("mean of hard pairs", "难分义项对的平均")],
         rows,
         title=say(
-            f"{len(report.pairs)} pairs; whoever knows only the word has 50",
-            f"共 {len(report.pairs)} 对；只知道词的得 50",
+            f"{len(report.pairs)} pairs; a model that uses only the word itself scores 50",
+            f"共 {len(report.pairs)} 对；只用词本身的模型得 50",
         ),
     )

@@ -38,7 +38,11 @@ from headwise.decoding.parallel.graph_search import (
 )
 from headwise.decoding.parallel.mask_predict import MaskPredictSettings
 from headwise.decoding.parallel.noisy import Judge
-from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, NoisyPass
+from headwise.decoding.parallel.noisy_pass import (
+    NoisyParallelSettings,
+    NoisyPass,
+    explain_missing_judge,
+)
 from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
 from headwise.decoding.parallel.sequence_pass import SequencePass
 from headwise.decoding.search.beam import BeamSettings
@@ -60,6 +64,7 @@ __all__ = [
     "check_output_form",
     "decode",
     "default_decoding",
+    "explain_missing_judge",
     "decoding_kinds",
     "kinds_with_several_results",
     "make_generator",
@@ -91,7 +96,7 @@ OUTPUT_FORMS = {
     ),
     "chain": ("scores of tokens and of neighbouring tokens", "词元及相邻词元的得分"),
     "copies": ("the tokens at copies of source tokens", "源语言词元副本处的词元"),
-    "editing": ("deletions and insertions", "删除与插入"),
+    "revisions": ("deletions and insertions", "删除与插入"),
     "alignment": ("tokens and blanks at all positions at once", "所有位置的词元与空白"),
     "graph": ("a graph of vertices", "由顶点组成的图"),
 }
@@ -107,7 +112,7 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
 
 def default_decoding(output_form: str) -> GenerationSettings:
     """How a model generates if its recipe does not say."""
-    kinds: dict[str, type[GenerationSettings]] = {"steps": BeamSettings, "editing": EditSettings}
+    kinds: dict[str, type[GenerationSettings]] = {"steps": BeamSettings, "revisions": EditSettings}
     return kinds.get(output_form, OnePassSettings)()
 
 

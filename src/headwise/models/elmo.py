@@ -114,7 +114,7 @@ class ElmoReader(nn.Module):
         return layers
 
 
-class _Sentences(NamedTuple):
+class _SpelledSentences(NamedTuple):
     """Packed rows as separate sentences: the words of each, and where each token went."""
 
     letters: Tensor
@@ -157,7 +157,7 @@ class ElmoEncoder(nn.Module):
         )
 
 
-def unpack(tokens: Tensor, segment: Tensor, position: Tensor, letters: Tensor) -> _Sentences:
+def unpack(tokens: Tensor, segment: Tensor, position: Tensor, letters: Tensor) -> _SpelledSentences:
     """Sentences of rows, each between <s> (unless it has one) and </s>."""
     real = segment != 0
     starts = real & (position == 0)
@@ -171,7 +171,7 @@ def unpack(tokens: Tensor, segment: Tensor, position: Tensor, letters: Tensor) -
     words = torch.full((len(lengths), int(lengths.max())), end, device=tokens.device)
     words[:, 0] = begin
     words[number, place] = index
-    return _Sentences(torch.cat([spelled, marks]), words, lengths, real, number, place)
+    return _SpelledSentences(torch.cat([spelled, marks]), words, lengths, real, number, place)
 
 
 class BidirectionalLanguageModel(nn.Module):

@@ -8,7 +8,7 @@ from headwise.data.batching import Share
 from headwise.data.pairs.choices import corpus_name
 from headwise.data.pairs.preparation import PreparedData, read_part
 from headwise.data.splits import Part
-from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, explain_missing_judge
+from headwise.decoding.choices import NoisyParallelSettings, explain_missing_judge
 from headwise.decoding.rules.phrases import check_shortest
 from headwise.errors import DataError
 from headwise.models.limits import check_rows, source_limits
