@@ -110,13 +110,8 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
 
 def default_decoding(output_form: str) -> GenerationSettings:
     """How a model generates if its recipe does not say."""
-    match output_form:
-        case "steps":
-            return BeamSettings()
-        case "revisions":
-            return EditSettings()
-        case _:
-            return OnePassSettings()
+    kinds: dict[str, type[GenerationSettings]] = {"steps": BeamSettings, "revisions": EditSettings}
+    return kinds.get(output_form, OnePassSettings)()
 
 
 def check_output_form(settings: GenerationSettings, output_form: str) -> None:
