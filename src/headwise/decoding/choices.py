@@ -25,7 +25,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from headwise.decoding.drafting.generator import DraftedSearch, DraftedSettings
-from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.generation_settings import GenerationSettings, explain_wrong_settings
 from headwise.decoding.generator import Generator
 from headwise.decoding.parallel.ctc_search import CtcBeamSettings, CtcSearch
 from headwise.decoding.parallel.edit_search import EditSearch
@@ -48,7 +48,7 @@ from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.decoding.stepper_search import StepperSearch, decode
-from headwise.errors import SettingsError, UsageError
+from headwise.errors import SettingsError
 
 __all__ = [
     "BeamSettings",
@@ -174,9 +174,4 @@ def make_generator(
         case EditSettings():
             return EditSearch(model)
         case _:
-            raise UsageError(
-                f"the decoding given is a {type(settings).__name__}; make one with "
-                "translator.settings(['kind=beam', 'size=8'])",
-                f"给出的 decoding 是 {type(settings).__name__}；"
-                "请用 translator.settings(['kind=beam', 'size=8']) 生成",
-            )
+            raise explain_wrong_settings(settings)

@@ -151,7 +151,9 @@ def begin(
     return EditedRows(tokens, scores, sentences, torch.tensor(limits, device=device) - 1)
 
 
-def _finish_done(done: RoundTensors, sentences: Sequence[_EditedSentence], *, is_last: bool) -> list[int]:
+def _finish_done(
+    done: RoundTensors, sentences: Sequence[_EditedSentence], *, is_last: bool
+) -> list[int]:
     """Finish the sentences that are done; returns the rows of the others."""
     kept = []
     after, are_cut = read_words(done.after), done.is_cut.tolist()
