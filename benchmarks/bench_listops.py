@@ -5,7 +5,7 @@ to 2,000 tokens.
         [--steps 5000] [--json FILE]
 
 Measured: the share of right answers, with every kernel in the same small encoder. The rules of the
-data are those of Long Range Arena (Tay et al. 2021; src/headwise/data/listops.py has them), the
+data are those of Long Range Arena (Tay et al. 2021; listops.py beside this file has them), the
 setting is smaller than theirs (4 layers, d 128, 2 heads, MLP 512, batch 32, 5,000 steps,
 first-token pooling; theirs d 512, 8 heads, MLP 1,024): published for theirs are Transformer 36.4,
 Local 15.8, Longformer 35.6, BigBird 36.1, Linformer 35.7, Reformer 37.3, Performer 18.0, Linear

@@ -7,7 +7,7 @@ per cent.
 Measured: for each case a plan is made on this machine (its seconds of calibration included), then
 the same model is really trained for a few updates on synthetic packed pairs, as `headwise train`
 does it (Updater), and memory and target tokens a second are taken as the other benchmarks take them
-(harness.py, memory.py). The bars: memory within 15 %, speed within 25 %.
+(harness.py, planning/peak_memory.py). The bars: memory within 15 %, speed within 25 %.
 
 The floor: there is none; a plan is right or wrong. How far we are:
 docs/experiments/planning-and-data.md.

@@ -14,7 +14,7 @@ values = torch.tensor([[1.0], [2.0], [3.0]])[None, None]
 weights = attention_weights(queries, keys, causal())  # a word sees itself and what stands before it
 for word, row in zip(words, weights[0, 0], strict=True):
     print(
-        f"{word:>8} looks at",
+        f"{word:>8} attends to",
         "  ".join(f"{other} {share:.2f}" for other, share in zip(words, row, strict=True)),
     )
-print("what they take:", FullAttention()(queries, keys, values, causal()).flatten().tolist())
+print("weighted sums:", FullAttention()(queries, keys, values, causal()).flatten().tolist())

@@ -34,8 +34,8 @@ def test_attention_by_hand(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = run("attention_by_hand", capsys=capsys, monkeypatch=monkeypatch)
-    assert "it looks at animal 0.98" in said
-    assert "animal looks at animal 1.00  street 0.00" in said
+    assert "it attends to animal 0.98" in said
+    assert "animal attends to animal 1.00  street 0.00" in said
 
 
 def test_search(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

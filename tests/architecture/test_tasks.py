@@ -2,7 +2,8 @@
 
 Whoever needs to know something about a task asks its table entry, its recipe type or its `Task`. A
 literal of its word elsewhere is a list that a new task would have to be added to, and that a task
-of another package cannot be added to. The same holds for a check of the type of a recipe.
+of another package cannot be added to. The same holds for a check of the type of a recipe, and for
+the metrics and other numbers that a task reports.
 """
 
 import ast
@@ -22,7 +23,6 @@ NAMED = {
     "cli/schema.py": "translation: the default of the command",
     "comparing/lineage.py": "language_modeling: the table of this family of models",
     "data/labels/choices.py": "the advice to set another task for the form of a corpus",
-    "explorer/static/app/views/runs.js": "names of tasks that the page has in both languages",
     "explorer/static/app/views/vectors.js": "word_vectors: a kind of model in the server's list",
     "inspecting/description.py": "translation: its parts are counted for a sentence pair",
     "models/__init__.py": "word_vectors: a module of this folder",
@@ -32,7 +32,11 @@ NAMED = {
     "serving/work/loaded_models.py": "the models for which the server has routes",
     "settings/reading.py": "translation: what a recipe without `task:` is for",
     "tasks/bundle.py": "word_vectors: vectors that were imported have no recipe",
-    "tasks/bundle_directory.py": "translation: the commands that can use a checkpoint",
+}
+OTHER_NUMBERS = {
+    # Numbers of a task that are also called as something that every run has, and what that is.
+    "loss": "the loss of a training step",
+    "perplexity": "a word of a metric's name that says which way it is better",
 }
 CHECKED = {
     # The file, and why it may ask whether a recipe is of a certain type.
@@ -93,3 +97,26 @@ def test_no_file_asks_for_the_recipe_type_of_a_task() -> None:
     found = {place: types for place, types in checked.items() if types}
     assert {place: types for place, types in found.items() if place not in CHECKED} == {}
     assert set(CHECKED) <= set(found), "listed, but asks for no type by now"
+
+
+METRIC_KEYS = {
+    key
+    for entry in TASKS
+    for key in (*entry.recipe_type.metrics, *entry.recipe_type.results)
+    if key not in OTHER_NUMBERS
+}
+SHOWING = (
+    "tasks/result_rows.py",
+    "tasks/run.py",
+    "cli/terminal/display.py",
+    "explorer/data/run_logs.py",
+    "explorer/static/app/run_metrics.js",
+    "explorer/static/app/views/runs.js",
+    "training/early_stopping.py",
+)
+"""Files that show or judge the numbers of a run, of whatever task."""
+
+
+def test_what_shows_results_names_no_number_of_a_task() -> None:
+    named = {place: sorted(_literals(ROOT / place) & METRIC_KEYS) for place in SHOWING}
+    assert {place: keys for place, keys in named.items() if keys} == {}

@@ -194,6 +194,7 @@ def test_a_map_of_words_with_their_cosines(visit: Visit, speaking: str) -> None:
 def test_what_is_measured_on_another_scale_has_its_own_figure(visit: Visit, tmp_path: Path) -> None:
     for place, name in enumerate(("one", "two")):
         write_run(tmp_path / name, 1, 2)
+        (tmp_path / name / "recipe.yaml").write_text("task: translation\n", encoding="utf-8")
         with (tmp_path / name / "log.jsonl").open("a", encoding="utf-8") as log:
             for step, bleu in ((2, 7.5 + place), (4, 31.25 + place)):
                 line = {

@@ -87,9 +87,9 @@ def test_a_row_of_the_model_is_the_models(visit: Visit) -> None:
     assert numbers([row[1] for row in shown]) == pytest.approx(own["products"], abs=1e-4)
     assert numbers([row[-1] for row in shown]) == pytest.approx(own["weights"], abs=1e-4)
     assert [row[3] for row in shown] == ["" if seen else "hidden" for seen in own["visible"]]
-    watched.page.get_by_role("group", name="Which piece looks?").get_by_role("button").nth(
-        0
-    ).click()
+    watched.page.get_by_role(
+        "group", name="Choose the query (the piece that attends):"
+    ).get_by_role("button").nth(0).click()
     watched.settle()
     watched.page.wait_for_selector(".words button.chosen >> nth=0")
     assert "query=0" in watched.page.url

@@ -16,7 +16,7 @@ from tests.tasks.pretraining.test_senses import occurrences
 
 def _write(path: Path, rows: Sequence[Occurrence]) -> Path:
     lines = [
-        "\t".join([one.word, one.sense, str(one.place), " ".join(one.sentence)]) for one in rows
+        "\t".join([one.word, one.sense, str(one.position), " ".join(one.sentence)]) for one in rows
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

@@ -141,7 +141,7 @@ def test_numbers_of_the_picture_stand_inside_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "models", "message"),
     [
-        (["model.dim=3"], (), "would be said for all models"),
+        (["model.dim=3"], (), "model.dim=3 cannot be set here"),
         (["data.test=null"], (), r"data\.test is empty"),
         ([], ["ELIZA"], "'ELIZA' is no model of the lineage"),
     ],

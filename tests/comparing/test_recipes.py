@@ -22,7 +22,8 @@ from headwise.evaluation.several_seeds import Estimate
 from headwise.pocket import sentences
 from headwise.storage import write_text
 from headwise.tasks.recipe import write_recipe
-from headwise.tasks.translation.yardstick import BLEU, translation_yardstick
+from headwise.tasks.translation.yardstick import translation_yardstick
+from headwise.tasks.yardstick import declared_metric
 from headwise.training.run_lock import release_lock, take_lock
 from tests.tasks.tiny import OVERRIDES, tiny_recipe
 from tests.tasks.translation.test_task import Watcher
@@ -230,7 +231,7 @@ def test_only_a_significant_difference_is_called_one() -> None:
         found = Estimate(value, value - 1, value + 1, p_value)
         return VariantResult(
             "x", (1,), {"bleu": found}, {}, {"bleu": found}, None, None, None, None, None
-        ).verdict(BLEU)
+        ).verdict(declared_metric(tiny_recipe(), "bleu"))
 
     assert verdict(0.4, 0.2) == "no significant difference (p = 0.20)"
     assert verdict(0.9, 0.03) == "better (p = 0.030)"

@@ -113,6 +113,28 @@ def test_source_files_that_a_page_names_exist(page: Page) -> None:
     ] == []
 
 
+SHADOWING = {"numpy.py", "random.py", "sitecustomize.py", "torch.py"}
+"""Files of this name in the user's directory, of which two pages tell what does not happen."""
+
+
+def _bare_names(text: str) -> set[str]:
+    """Python files that are named without their folder."""
+    return set(re.findall(r"(?<![\w/.*-])[a-z_0-9]+\.py\b", text)) - SHADOWING
+
+
+def test_files_that_are_named_without_their_folder_exist() -> None:
+    """Of the pages, and of the headers, comments and messages of the package and the benchmarks."""
+    code = [*(ROOT / "src").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
+    there = {path.name for folder in ("tests", "examples") for path in (ROOT / folder).rglob("*")}
+    there |= {path.name for path in code}
+    pages = {page.name: "\n".join(line for _, line in page.prose) for page in all_pages()}
+    texts = pages | {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in code
+    }
+    missing = {name: sorted(_bare_names(text) - there) for name, text in texts.items()}
+    assert {name: files for name, files in missing.items() if files} == {}
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_index_of_the_guide_has_every_chapter_under_its_title(language: str) -> None:
     index = read_page(GUIDE / language / "README.md")

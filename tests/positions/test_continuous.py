@@ -71,7 +71,7 @@ def test_what_is_kept_is_forgotten_when_a_weight_changes(generator: torch.Genera
     x, position = torch.zeros(1, 2, 5, 3, dtype=torch.float64), torch.arange(5)[None]
 
     def place() -> Tensor:
-        return torch.stack(relation.place(x, x, x, position, length=5))
+        return torch.stack(relation.encode(x, x, x, position, length=5))
 
     learned = place()
     assert learned.requires_grad
@@ -91,7 +91,7 @@ def test_weights_made_for_inference_alone_have_a_path_too(generator: torch.Gener
     with torch.inference_mode():
         relation = make(generator)
         heads = torch.zeros(1, 2, 5, 3, dtype=torch.float64)
-        placed = relation.place(heads, heads, heads, torch.arange(5)[None], length=5)
+        placed = relation.encode(heads, heads, heads, torch.arange(5)[None], length=5)
         assert relation._kept is None
         path = solve_path(relation.dynamics, relation.start, length=5, delta=0.1, stride=4)
         torch.testing.assert_close(placed[0][0].transpose(0, 1).flatten(1), path[:, 0])
@@ -109,7 +109,7 @@ def test_the_path_is_that_of_the_weights_now_whatever_stands_at_their_address(
             torch.full((3, DIM), float(number), dtype=torch.float64)
         )
         with torch.no_grad():
-            placed = relation.place(
+            placed = relation.encode(
                 heads, heads, heads, torch.zeros(1, 5, dtype=torch.long), length=5
             )
         assert placed[0].eq(number).all()
@@ -124,7 +124,7 @@ def test_a_change_that_torch_does_not_count_is_seen_after_the_next_eval(
         relation.start.data.fill_(number)  # as a recorded update writes it
         relation.train().eval()
         with torch.no_grad():
-            placed = relation.place(
+            placed = relation.encode(
                 heads, heads, heads, torch.zeros(1, 5, dtype=torch.long), length=5
             )
         assert placed[0].eq(number).all()

@@ -30,7 +30,7 @@ def test_the_formula_pair_by_pair(
         2, HEADS, num_queries, HEAD_DIM, generator=generator, dtype=torch.float64
     ).requires_grad_()
     k = torch.randn(2, HEADS, num_keys, HEAD_DIM, generator=generator, dtype=torch.float64)
-    q, _, _ = relation.place(
+    q, _, _ = relation.encode(
         raw, raw, raw, torch.zeros(2, num_queries, dtype=torch.long), length=num_keys
     )
     bias = relation.bias(q, num_keys=num_keys, offset=offset)

@@ -8,6 +8,7 @@ The task `regression` of another package (examples/plugin) is asked the same.
 import hashlib
 import json
 import logging
+import re
 import shutil
 from collections import namedtuple
 from pathlib import Path
@@ -18,15 +19,19 @@ from headwise.cli.main import main
 from headwise.comparing.recipes import summarize
 from headwise.comparing.run_processes import Outcome, finished_results
 from headwise.comparing.variants import Run
-from headwise.errors import DataError, SettingsError, TrainingStopped, UsageError
+from headwise.errors import CheckpointError, DataError, SettingsError, TrainingStopped, UsageError
+from headwise.explorer.data.run_logs import declared_tasks, list_runs
 from headwise.inspecting.bundle_summary import summarize_bundle
 from headwise.inspecting.description import describe_model
+from headwise.language import use_language
 from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.checkpoint_bundle import write_checkpoint_bundle
 from headwise.tasks.planner import plan_recipe
 from headwise.tasks.recipe import load_recipe, recipe_from, write_recipe
+from headwise.tasks.result_rows import EVERY_RUN, result_rows
 from headwise.tasks.run import check_run, train
-from headwise.tasks.table import find_task, task_words
-from headwise.tasks.task import CountedTask
+from headwise.tasks.table import find_entry, find_task, task_words
+from headwise.tasks.task import CountedTask, training_of
 from headwise.training.checkpoints import DiskFullError
 from tests.plugins.regression import WORD as ADDED
 from tests.plugins.regression import regression_recipe
@@ -110,6 +115,33 @@ def test_a_run_leaves_log_recipe_bundle_and_card(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", EVERY)
+def test_whatever_a_run_reports_has_a_name_in_both_languages(name: str, tmp_path: Path) -> None:
+    """In `results.json` and in the log: by the task's own declaration, in no list elsewhere."""
+    recipe = make_recipe(name, tmp_path)
+    results = train(recipe, run=tmp_path / "run").results
+    declared = {**EVERY_RUN, **recipe.results}
+    declared |= {f"valid_{key}": metric for key, metric in recipe.metrics.items()}
+    plain = {key for key, value in results.items() if not isinstance(value, dict)}
+    assert plain <= declared.keys()
+    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    validations = [line for line in lines if line["kind"] == "valid"]
+    measured = {key for line in validations for key in line} - {"kind", "step", "epoch", "seconds"}
+    assert measured <= recipe.metrics.keys()
+    if measured:
+        assert measured <= recipe.validated_metrics.keys()
+        assert all(recipe.metrics[key].better for key in measured)
+    entry = find_entry(recipe.task)
+    assert entry is not None
+    texts = [entry.name, *(one.title for one in (*recipe.metrics.values(), *declared.values()))]
+    assert all(en and zh for en, zh in texts)
+    (shown,) = list_runs(tmp_path / "run")
+    assert declared_tasks([shown])[recipe.task]["title"]["zh"] == entry.name[1]
+    use_language("zh")
+    for row in result_rows(results, type(recipe)):
+        assert not re.search("[a-z]{4}", row[0].replace("torch.compile", "")), "in Chinese"
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_a_model_is_described(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,6 +157,9 @@ def test_a_model_is_described(
     assert sum(part["parameters"] for part in found.as_dict()["parts"]) == found.parameters > 0
     assert main(["describe", str(tmp_path / "run")]) == 0
     assert "# Results" in capsys.readouterr().out
+    use_language("zh")
+    names = [row[0] for title, _, rows in found.tables() for row in rows]
+    assert [name for name in names if re.search("[a-z]{4}", name) and "highway" not in name] == []
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -259,8 +294,7 @@ def test_patience_stops_and_the_best_weights_are_kept(name: str, tmp_path: Path)
 def test_memory_that_cannot_suffice_is_refused_before_training(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for module in ("memory_check", "translation.preflight"):
-        monkeypatch.setattr(f"headwise.tasks.{module}.available_memory", lambda device: 100)
+    monkeypatch.setattr("headwise.tasks.memory_check.available_memory", lambda device: 100)
     recipe = make_recipe(name, tmp_path)
     with pytest.raises(UsageError, match="or start it nevertheless with --anyway"):
         train(recipe, run=tmp_path / "run")
@@ -322,3 +356,28 @@ def test_a_signal_saves_and_ends(name: str, tmp_path: Path) -> None:
     with pytest.raises(TrainingStopped):
         train(recipe, run=tmp_path / "run", events=StopAtStep(3))
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_an_unfinished_run_is_used_by_its_checkpoint(name: str, tmp_path: Path) -> None:
+    """The weights of the last update, beside everything that the model needs."""
+    schedule = {"kind": "constant", "peak": 0.01}
+    recipe = make_recipe(name, tmp_path, validate_every=None, schedule=schedule)
+    train(recipe, run=tmp_path / "run")
+    finished = weights_of_run(tmp_path / "run")
+    bundle = tmp_path / "run" / "model"
+    shutil.move(bundle, tmp_path / "finished")
+    step, of = write_checkpoint_bundle(tmp_path / "run", "last", tmp_path / "early" / "model")
+    assert (step, of) == (training_of(recipe).steps, recipe)
+    assert summarize_bundle(tmp_path / "early" / "model")
+    if json.loads((tmp_path / "finished" / "results.json").read_text())["weights"] == "last":
+        assert weights_of_run(tmp_path / "early") == finished
+    with pytest.raises(CheckpointError, match="training is not finished"):
+        find_task(recipe).load(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["word_vectors", COUNTED])
+def test_a_model_without_checkpoints_says_so(name: str, tmp_path: Path) -> None:
+    train(make_recipe(name, tmp_path), run=tmp_path / "run")
+    with pytest.raises(UsageError, match="made in one pass, without checkpoints"):
+        write_checkpoint_bundle(tmp_path / "run", "last", tmp_path / "early")

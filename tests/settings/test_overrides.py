@@ -78,3 +78,11 @@ def test_a_key_given_before_its_kind_is_not_lost() -> None:
         "kind": "beam",
         "max_length": 3,
     }
+
+
+def test_of_two_kinds_the_later_one_wins() -> None:
+    data = {"search": {"kind": "beam", "size": 5}}
+    found = apply_overrides(data, ["search.kind=a", "search.size=8", "search.kind=b"])
+    assert found == {"search": {"kind": "b", "size": 8}}
+    found = apply_overrides(data, ["search.size=8", "search.kind=a", "search.kind=b"])
+    assert found == {"search": {"kind": "b", "size": 8}}

@@ -47,10 +47,10 @@ EVERY_MASK: frozenset[MaskPart] = frozenset(
 ROW_MASKS: frozenset[MaskPart] = frozenset(("causal", "causal_offset", "padding", "segments"))
 """The masks that a kernel without a table of all pairs can honour."""
 
-EVERY_NEED: frozenset[Need] = frozenset(("places", "views", "distances", "pairs", "weights"))
-SCORE_NEEDS: frozenset[Need] = frozenset(("places", "views", "distances"))
+EVERY_NEED: frozenset[Need] = frozenset(("rotations", "views", "distances", "pairs", "weights"))
+SCORE_NEEDS: frozenset[Need] = frozenset(("rotations", "views", "distances"))
 """Positions encoded in queries and keys, and biases by distance."""
-VIEW_NEEDS: frozenset[Need] = frozenset(("places", "views"))
+VIEW_NEEDS: frozenset[Need] = frozenset(("rotations", "views"))
 """Positions encoded in queries, keys and values only."""
 
 ONE_SEQUENCE: Words = (

@@ -82,7 +82,7 @@ class Stepping(Protocol):
         ...
 
 
-Need = Literal["places", "views", "distances", "pairs", "weights"]
+Need = Literal["rotations", "views", "distances", "pairs", "weights"]
 """Rotations of queries and keys; vectors added to queries, keys and values; a bias by distance; a
 bias for every pair; or a bias with a part in the mean of the values."""
 
@@ -122,7 +122,7 @@ class Relation(Protocol):
         """What a kernel must support for it."""
         ...
 
-    def place(
+    def encode(
         self,
         q: Float[Tensor, "batch head time head_dim"],
         k: Float[Tensor, "batch head time head_dim"],
@@ -241,7 +241,7 @@ class MultiHeadAttention(nn.Module):
             return q, k, v
         if position is None:
             position = torch.arange(q.shape[2], device=q.device).expand(q.shape[0], -1)
-        return self.relation.place(q, k, v, position, length=length)
+        return self.relation.encode(q, k, v, position, length=length)
 
     def _bias(
         self, q: Float[Tensor, "batch head query head_dim"], *, offset: int = 0

@@ -79,11 +79,12 @@ def refuse_vectors(bias: Bias | None, *, kind: str) -> None:
         return
     able, able_zh = name_able(lambda settings: "weights" in settings.takes)
     raise UsageError(
-        f"attention.kind={kind} was given a bias with vectors that join the values (VectorBias), "
-        f"for which every weight is needed, and it forms none; use {able}, or give "
-        "VectorBias.scores alone (position.values=false)",
-        f"attention.kind={kind} 收到带向量、要加到值上的偏置（VectorBias），这需要每个权重，"
-        f"而它不计算权重；请用 {able_zh}，或只给 VectorBias.scores（position.values=false）",
+        f"attention.kind={kind} was given a bias with vectors that are added to the values "
+        "(VectorBias), but this kernel never computes single weights, which they need; use "
+        f"{able}, or give VectorBias.scores alone (position.values=false)",
+        f"attention.kind={kind} 收到带向量、要加到值上的偏置（VectorBias）；这需要每个权重，"
+        f"而该内核从不单独计算权重；请用 {able_zh}，或只给 "
+        "VectorBias.scores（position.values=false）",
     )
 
 

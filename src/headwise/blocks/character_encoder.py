@@ -16,6 +16,7 @@ same vector.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -29,6 +30,7 @@ from headwise.initialization import (
     uniform_by_filter,
     xavier,
 )
+from headwise.settings.part_names import PartNames
 
 
 class Highway(nn.Module):
@@ -51,6 +53,13 @@ class Highway(nn.Module):
 
 class CharacterEncoder(nn.Module):
     """`filters` has the number of filters for the widths 1, 2, 3 … letters."""
+
+    part_names: ClassVar[PartNames] = {
+        "table": ("embeddings of letters", "字母嵌入"),
+        "filters": ("convolutions over letters", "字母上的卷积"),
+        "highways": ("highway layers", "高速网络（highway）层"),
+        "narrow": ("projection of words", "词向量投影"),
+    }
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from torch import nn
 
 from headwise.blocks.batch_norm import Batch
 from headwise.blocks.declaration import FeedForwardKind, NormKind
+from headwise.blocks.dropout import DropRate
 from headwise.blocks.feed_forward import Gated, Gelu, Relu
 from headwise.blocks.normalization import Layer, Rms
 from headwise.blocks.power_norm import Power
@@ -88,13 +89,13 @@ class EmbeddingSettings(Settings):
 class DropoutSettings(Settings):
     """Dropout rates while training."""
 
-    residual: Rate = 0.1
+    residual: DropRate = 0.1
     """Of the output of each sub-layer, before it is added."""
-    embedding: Rate = 0.1
+    embedding: DropRate = 0.1
     """Of the sum of embedding and position."""
     attention: Rate = 0.0
     """Of attention weights; on a CPU the fused kernel cannot be used then."""
-    hidden: Rate = 0.0
+    hidden: DropRate = 0.0
     """Of the hidden layer of the feed-forward network."""
 
 

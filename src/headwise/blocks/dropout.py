@@ -16,10 +16,18 @@ Hinton et al. 2012; Srivastava et al. 2014. Tested against: the share of zeros, 
 seed giving the same zeros, independence of neighbouring indices and seeds (chi-square).
 """
 
+from typing import Annotated
+
 import torch
+from pydantic import Field
 from torch import Tensor
 
 NUM_LEVELS = 256
+IN_STEPS = "a multiple of 1/256"
+"""Marks the settings whose value becomes the rate of `drop`, so that one that rounds to nothing is
+found (tasks/preflight.py)."""
+DropRate = Annotated[float, Field(ge=0.0, lt=1.0), IN_STEPS]
+"""A rate of `drop` in a recipe."""
 
 
 def drop(x: Tensor, rate: float, *, training: bool, shared: int | None = None) -> Tensor:

@@ -11,15 +11,22 @@ Tested against: the formula with a hand-made table.
 """
 
 import math
+from typing import ClassVar
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
 from headwise.initialization import InitialWeights, normal_by_width
+from headwise.settings.part_names import PartNames
 
 
 class TokenEmbedding(nn.Module):
+    part_names: ClassVar[PartNames] = {
+        "table": ("embeddings", "词嵌入"),
+        "positions": ("positional encoding", "位置编码"),
+    }
+
     def __init__(
         self, table: nn.Embedding, positions: nn.Module | None, *, scaled: bool, dropout_rate: float
     ) -> None:

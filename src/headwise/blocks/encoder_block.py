@@ -8,6 +8,8 @@ Vaswani et al. 2017, section 3.1. The encoder is a stack of N such layers; shape
 Tested against: transformers' Marian (norm after) and a pre-norm layer of torch with copied weights.
 """
 
+from typing import ClassVar
+
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -15,9 +17,17 @@ from headwise.attention.cache import Cache
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.residual import Residual
+from headwise.settings.part_names import PartNames
 
 
 class EncoderBlock(nn.Module):
+    part_names: ClassVar[PartNames] = {
+        "self_attention": ("self-attention", "自注意力"),
+        "feed_forward": ("feed-forward", "前馈神经网络"),
+        "attention_residual": ("normalisation", "归一化"),
+        "feed_forward_residual": ("normalisation", "归一化"),
+    }
+
     def __init__(
         self,
         self_attention: MultiHeadAttention,

@@ -44,8 +44,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "--beginning 'the dog'\n  headwise compare lineage --directory runs/ptb "
             "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
             "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、"
-            "参数、每步用时、内存、速度。任何任务的配方都可比较，以什么评分由任务决定（BLEU、准确率、"
-            "困惑度）。可随时停止：同一条命令会接着做。"
+            "参数、每步用时、内存、速度。任何任务的配方都可比较，以什么评分由任务决定（BLEU、"
+            "准确率、困惑度）。可随时停止：同一条命令会接着做。"
             "\n\n  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory "
             "runs/norms\n  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: "
             "full}' --directory runs/kernels\n  headwise compare base my.yaml "
@@ -135,7 +135,7 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--causal",
         action="store_true",
-        help=say("causal: attend to earlier positions only", "只看前文"),
+        help=say("causal: attend to earlier positions only", "因果：只关注前面的位置"),
     )
     group.add_argument(
         "--device",
@@ -169,17 +169,17 @@ def _add_lineage(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         metavar=("NATURAL", "ODD"),
         help=say(
-            "which is more natural? (default: a test line, and the same line with two "
-            "neighbouring words exchanged)",
-            "哪句更自然？（默认：一行测试文本，及交换其中两个相邻词后的句子）",
+            "two sentences that every model compares (default: a test line, and the same line "
+            "with two neighbouring words exchanged)",
+            "由每个模型比较的两个句子（默认：一行测试文本，及交换其中两个相邻词后的句子）",
         ),
     )
     group.add_argument(
         "--beginning",
         metavar="TEXT",
         help=say(
-            "which word comes next? (default: after the first half of that line)",
-            "下一个词是什么？（默认：该行的前半）",
+            "a beginning that every model continues (default: the first half of that line)",
+            "由每个模型续写的开头（默认：该行的前半）",
         ),
     )
 

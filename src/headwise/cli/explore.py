@@ -22,7 +22,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "explore",
         help=say(
             "explore on a web page how a model attends, searches and decides",
-            "在网页上观察模型的注意、搜索与抉择",
+            "在网页上观察模型的注意力、搜索与决策过程",
         ),
         description=say(
             "Opens a page in your browser that only this machine can reach. Translate a sentence "
@@ -35,8 +35,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "figure can be saved (SVG, PNG, CSV, JSON), opened as a table, linked to, and "
             "requested again with the curl or Python line below it. The page is also at / of "
             "`headwise serve`.",
-            "在浏览器中打开一个页面，由本机提供给本机。可以翻译一个句子，查看哪个词关注哪个词、"
-            "每一层的每个头、每一步还可能写什么、束搜索的树，以及每个源词的价值。"
+            "在浏览器中打开一个只有本机能访问的页面。可以翻译一个句子，查看哪个词关注哪个词、"
+            "每一层的每个头、每一步最可能的词元、束搜索的树，以及每个源词有多重要。"
             "不从网络加载任何东西。\n\n不给模型时展示演示模型，若没有则可在页面上训练；"
             "也可以给出自己的一个或多个模型：\n\n  headwise explore\n  headwise explore "
             "runs/mine\n  headwise explore de=runs/a zh=runs/b\n  headwise explore runs/mine "

@@ -4,7 +4,8 @@ import argparse
 import json
 import sys
 
-from headwise.cli.options.parser import positive
+from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.parser import add_checkpoint, positive
 from headwise.cli.options.paths import LanguageModelPath
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
@@ -40,6 +41,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=say("a bundle or run", "模型目录或运行目录"),
     )
+    add_checkpoint(parser)
     parser.add_argument(
         "--length",
         type=positive,
@@ -100,6 +102,7 @@ def _add_sampling(parser: argparse.ArgumentParser) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
+    accept_unfinished(arguments)
     if arguments.samples > MAX_SAMPLES:
         raise UsageError(
             f"--samples is {arguments.samples:,}, at most {MAX_SAMPLES:,} are written by one "
@@ -121,7 +124,8 @@ def run(arguments: argparse.Namespace) -> int:
         settings = check_settings(
             SamplingSettings, {name: getattr(arguments, name) for name in names}
         )
-    model = LanguageModel.load(arguments.model)
+    with model_to_load(arguments.model, arguments.checkpoint) as directory:
+        model = LanguageModel.load(directory)
     num_samples = 1 if arguments.greedy else arguments.samples
     if num_samples > 1:
         write_line(

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.parser import add_checkpoint
 from headwise.cli.options.paths import STANDARD_INPUT, Input, LabelModelPath, SentenceStream
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=say("a bundle or run", "模型目录或运行目录"),
     )
+    add_checkpoint(parser)
     parser.add_argument(
         "--file",
         type=SentenceStream,
@@ -66,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
+    accept_unfinished(arguments)
     if (
         sum(
             (
@@ -89,7 +93,8 @@ def run_labelling(
     from headwise.evaluation.label_scores import CutTexts
     from headwise.tasks.labels.labeller import Labeller
 
-    labeller = Labeller.load(arguments.model, device=arguments.device)
+    with model_to_load(arguments.model, arguments.checkpoint) as directory:
+        labeller = Labeller.load(directory, device=arguments.device)
     if labeller.is_tagger != tags:
         right = "tag" if labeller.is_tagger else "classify"
         raise UsageError(

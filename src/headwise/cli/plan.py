@@ -78,7 +78,9 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
         "--bandwidth",
         type=positive_number,
         metavar="GB/s",
-        help=say("what each device can send while all do", "所有设备同时发送时各自的带宽"),
+        help=say(
+            "bandwidth of each device while all send (GB/s)", "所有设备同时发送时各自的带宽（GB/s）"
+        ),
     )
 
 

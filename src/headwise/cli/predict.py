@@ -5,7 +5,8 @@ import json
 import math
 import sys
 
-from headwise.cli.options.parser import positive
+from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.parser import add_checkpoint, positive
 from headwise.cli.options.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream
 from headwise.cli.score import headings
 from headwise.cli.terminal.wrapping import write_line
@@ -20,17 +21,17 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description=say(
             "The most probable continuations of a text by a language model (a bundle or an ARPA "
             "file); a gap (____) may mark the end. A masked model (BERT) reads both sides and "
-            "fills in a gap anywhere. Without BEGINNING: --file, or standard input, one a line."
-            "\n\n  headwise predict --model runs/ptb 'the company said it ____'\n  headwise "
-            "predict --model runs/ptb 'the company ____' --length 3 --top 10\n  headwise predict "
-            "--model runs/english-masked 'a ____ film'\n  headwise predict --model runs/ptb "
-            "--file beginnings.txt --json",
+            "fills in a gap anywhere. If no BEGINNING is given, beginnings are read from --file or "
+            "standard input, one per line.\n\n  headwise predict --model runs/ptb 'the company "
+            "said it ____'\n  headwise predict --model runs/ptb 'the company ____' --length 3 "
+            "--top 10\n  headwise predict --model runs/english-masked 'a ____ film'\n  headwise "
+            "predict --model runs/ptb --file beginnings.txt --json",
             "用语言模型（模型目录或 ARPA 文件）给出最可能的后续；可用 ____ 标出结尾的空。"
-            "掩码模型（BERT）读两边，可补全任何位置的空。不给 BEGINNING 时读 --file，或标准输入，"
-            "每行一个。\n\n  headwise predict --model runs/ptb 'the company said it ____'\n  "
-            "headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n  headwise "
-            "predict --model runs/english-masked 'a ____ film'\n  headwise predict --model "
-            "runs/ptb --file beginnings.txt --json",
+            "掩码模型（BERT）利用两侧的上下文，可补全任何位置的空。未给出 BEGINNING 时，从 --file "
+            "或标准输入读取，每行一个。\n\n  headwise predict --model runs/ptb 'the company said "
+            "it ____'\n  headwise predict --model runs/ptb 'the company ____' --length 3 --top "
+            "10\n  headwise predict --model runs/english-masked 'a ____ film'\n  headwise predict "
+            "--model runs/ptb --file beginnings.txt --json",
         ),
     )
     parser.add_argument(
@@ -49,6 +50,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="DIR",
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
+    add_checkpoint(parser)
     parser.add_argument(
         "--file",
         type=SentenceStream,
@@ -75,6 +77,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
+    accept_unfinished(arguments)
     if arguments.beginnings and not arguments.file.is_standard_input:
         raise UsageError(
             "beginnings and --file exclude each other; give one of them",
@@ -87,7 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.pretraining.gap_filling import load_predictor
     from headwise.tasks.text_input import read_sentences
 
-    model = load_predictor(arguments.model)
+    with model_to_load(arguments.model, arguments.checkpoint) as directory:
+        model = load_predictor(directory)
     for beginning in arguments.beginnings or read_sentences(arguments.file.path, keep_blank=True):
         predictions = model.predict(beginning, count=arguments.top, length=arguments.length)
         if arguments.json:

@@ -7,6 +7,8 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.parser import add_checkpoint
 from headwise.cli.options.paths import (
     STANDARD_INPUT,
     LanguageModelPath,
@@ -37,15 +39,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
         description=say(
             "Log-probability of every token, the sum, and perplexity, by a language model (a "
-            "bundle or an ARPA file). Several sentences are compared. Without SENTENCE: --file, "
-            "or standard input, one sentence a line, one answer a line. A blank line is scored as "
-            "an empty sentence; --summary leaves blank lines out.\n\n  headwise score --model "
-            "runs/ptb 'the company said it was' 'the company it said was'\n  headwise score "
-            "--model runs/ptb --file sentences.txt --summary\n  headwise score --model "
-            "runs/chinese --pairs known:sighan15-csc/test",
+            "bundle or an ARPA file). Several sentences are compared. If no SENTENCE is given, "
+            "sentences are read from --file or standard input, one per line, and each gets one "
+            "line of output. A blank line is scored as an empty sentence; --summary leaves blank "
+            "lines out.\n\n  headwise score --model runs/ptb 'the company said it was' 'the "
+            "company it said was'\n  headwise score --model runs/ptb --file sentences.txt "
+            "--summary\n  headwise score --model runs/chinese --pairs known:sighan15-csc/test",
             "用语言模型（模型目录或 ARPA 文件）给出每个词元的对数概率、总和与困惑度；"
-            "多句相互比较。不给 SENTENCE 时读 --file，或标准输入，每行一句，"
-            "每行一个回答（空行只有句末一项；--summary 不计空行）。\n\n  headwise score --model "
+            "多句相互比较。未给出 SENTENCE 时，从 --file 或标准输入读取，每行一句，"
+            "每句输出一行（空行按空句打分；--summary 不计空行）。\n\n  headwise score --model "
             "runs/ptb 'the company said it was' 'the company it said was'\n  headwise score "
             "--model runs/ptb --file sentences.txt --summary\n  headwise score --model "
             "runs/chinese --pairs known:sighan15-csc/test",
@@ -61,6 +63,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="DIR",
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
+    add_checkpoint(parser)
     parser.add_argument(
         "--file",
         type=SentenceStream,
@@ -89,6 +92,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
+    accept_unfinished(arguments)
     if (
         sum(
             (
@@ -108,7 +112,8 @@ def check(arguments: argparse.Namespace) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.language.language_model import LanguageModel
 
-    model = LanguageModel.load(arguments.model)
+    with model_to_load(arguments.model, arguments.checkpoint) as directory:
+        model = LanguageModel.load(directory)
     if arguments.pairs is not None:
         return _pairs(model, arguments)
     if arguments.sentences and not arguments.summary:
@@ -211,7 +216,7 @@ def headings(*, sums_to_one: bool) -> tuple[str, str]:
     if sums_to_one:
         return say("log p", "对数概率"), "p"
     return say("log score", "对数分值"), say(
-        "score (no p: they sum to more than 1)", "分值（非概率：总和大于 1）"
+        "score (not a probability: the values sum to more than 1)", "分值（非概率：总和大于 1）"
     )
 
 

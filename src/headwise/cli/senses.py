@@ -5,6 +5,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.parser import add_checkpoint
 from headwise.cli.options.paths import OutputFile, TextFilePath, WordReaderPath
 from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
@@ -47,6 +49,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "词向量、ELMo 或编码器；可给出多次",
         ),
     )
+    add_checkpoint(parser)
     parser.add_argument(
         "--untrained",
         action="store_true",
@@ -97,6 +100,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
+    accept_unfinished(arguments)
     from pathlib import Path
 
     if arguments.plot is not None:
@@ -119,10 +123,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     readers = {}
     for model in arguments.model:
-        reader = load_word_reader(model)
-        readers[f"{Path(model).name} ({reader.kind})"] = reader
-        if arguments.untrained and reader.kind != "static":
-            readers[f"{Path(model).name} (untrained)"] = load_word_reader(model, untrained=True)
+        with model_to_load(model, arguments.checkpoint) as directory:
+            reader = load_word_reader(directory)
+            readers[f"{Path(model).name} ({reader.kind})"] = reader
+            if arguments.untrained and reader.kind != "static":
+                untrained = load_word_reader(directory, untrained=True)
+                readers[f"{Path(model).name} (untrained)"] = untrained
     if len(readers) < len(arguments.model):
         raise UsageError(
             "two models have the same name; rename one of the directories",
@@ -134,8 +140,8 @@ def run(arguments: argparse.Namespace) -> int:
         _draw(arguments, report, vectors)
     if report.num_unlearnt:
         note = say(
-            f"left out: {report.num_unlearnt:,} test occurrences whose sense the training part "
-            "does not show, or shows alone",
+            f"left out: {report.num_unlearnt:,} test occurrences whose sense is missing from the "
+            "training part, or is the only one there",
             f"未计入：测试部分有 {report.num_unlearnt:,} 次出现的义项在训练部分没有，"
             "或是该词在其中唯一的义项",
         )
@@ -226,7 +232,7 @@ def _print(report: "SenseReport") -> None:
         [say("model", "模型"), say("layer", "层"), say("mean of hard pairs", "难分义项对的平均")],
         rows,
         title=say(
-            f"{len(report.pairs)} pairs; whoever knows only the word has 50",
-            f"共 {len(report.pairs)} 对；只知道词的得 50",
+            f"{len(report.pairs)} pairs; a model that uses only the word itself scores 50",
+            f"共 {len(report.pairs)} 对；只用词本身的模型得 50",
         ),
     )

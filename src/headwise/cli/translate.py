@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         alignment=arguments.json and translator.attends,
         attention=looking is not None,
     )
-    with _Progress(arguments) as progress:
+    with _FileProgress(arguments) as progress:
         _write(progress.watch(stream), arguments, looking)
     if looking is not None:
         looking.write()
@@ -120,7 +120,7 @@ def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":
     return read_places(arguments.file.path, once=True)
 
 
-class _Progress:
+class _FileProgress:
     """Shows lines done and time left on the terminal while translations are written to a file."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:

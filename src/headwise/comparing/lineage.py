@@ -142,9 +142,9 @@ def _recipe(name: str, overrides: Sequence[str]) -> LanguageRecipe:
         if one.partition("=")[0].split(".")[0] in ("model", "task", "reading")
     ]:
         raise UsageError(
-            f"{wrong[0]} would be said for all models, and each has its own; the lineage takes "
-            "data.…, text.… and training.…",
-            f"{wrong[0]} 会对所有模型生效，而各模型自有设置；谱系比较只接受 data.…、text.… 与 "
+            f"{wrong[0]} cannot be set here: each model has its own; the lineage takes data.…, "
+            "text.… and training.…",
+            f"{wrong[0]} 不能在此设置：每个模型各有自己的设置；谱系比较只接受 data.…、text.… 与 "
             "training.…",
         )
     data: dict[str, Any] = {

@@ -165,9 +165,10 @@ class ComparisonResult:
         else:
             lines.append(
                 say(
-                    "One seed: intervals cover the test set only; another seed may turn a small "
-                    "difference round (--seeds 1,2,3).",
-                    "只有一个种子：区间仅涵盖测试集；换一个种子，小差异可能反转（--seeds 1,2,3）。",
+                    "One seed: intervals cover the test set only; another seed may reverse a "
+                    "small difference (--seeds 1,2,3).",
+                    "只有一个种子：区间仅涵盖测试集；换一个种子，较小的差异可能反过来（--seeds "
+                    "1,2,3）。",
                 )
             )
         if any(found.is_cut for variant in self.variants for found in variant.quality.values()):

@@ -168,11 +168,11 @@ class _RunsElsewhere:
                 self._told.add(run.label)
                 self._events.note(
                     say(
-                        f"{run.label} is being trained in {run.directory} by another process, as "
-                        "one that a killed comparison left behind; waiting for it (or stop it: "
-                        "this one goes on from its last checkpoint)",
+                        f"{run.label} is being trained in {run.directory} by another process "
+                        "(perhaps left by a comparison that was killed); waiting for it (or stop "
+                        "it: this one goes on from its last checkpoint)",
                         f"{run.label} 正由另一个进程在 {run.directory} "
-                        "中训练（例如被杀掉的比较留下的）；正在等它完成（也可停止它："
+                        "中训练（可能是被强行终止的比较留下的）；正在等它完成（也可停止它："
                         "本次会从其最后的检查点继续）",
                     )
                 )

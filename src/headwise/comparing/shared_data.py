@@ -19,7 +19,7 @@ from headwise.errors import DataError, HeadwiseError, UsageError
 from headwise.language import say
 from headwise.tasks.events import Events
 from headwise.tasks.named_files import check_named_files
-from headwise.tasks.run import check_before_start
+from headwise.tasks.preflight import check_before_start
 from headwise.tasks.table import find_task
 from headwise.tasks.task import TrainedTask
 from headwise.training.run_lock import lock_is_held

@@ -38,7 +38,7 @@ def pack_rows(
     row = np.full(len(source_lengths), -1, dtype=np.int64)
     first_row, attempts = 0, 0
     while len(left := np.flatnonzero(row < 0)):
-        rows = _Rows(source_lengths[left], target_lengths[left], source_row, target_row)
+        rows = _OpenRows(source_lengths[left], target_lengths[left], source_row, target_row)
         rows.pack()
         worst = 0
         if attempts < _NUM_REPACKS and rows.num_rows > 1 / _WORST_ROWS and len(rows.pool):
@@ -53,7 +53,7 @@ def pack_rows(
     return row
 
 
-class _Rows:
+class _OpenRows:
     """Rows being filled: the free space of each, and the row of each pair (-1: in the pool)."""
 
     def __init__(

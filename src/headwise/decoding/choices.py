@@ -6,6 +6,8 @@
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
     decoding: {kind: one_pass, lengths: 5}                         all parallel models
     decoding: {kind: noisy_parallel, judge: runs/teacher/model}    lengths or fertilities
+    decoding: {kind: mask_predict, passes: 10}                     models that predict the length
+    decoding: {kind: edits, rounds: 10}                            models that edit
     decoding: {kind: ctc_beam, size: 5}                            models with CTC
     decoding: {kind: lookahead}                                    graphs; joint_viterbi, graph_beam
 
@@ -18,6 +20,7 @@ Tested: every kind through `decode`, empty sources, phrases for all sentences an
 new kind that writes all words at once through everything that generates.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, get_args
 
 from pydantic import Field
@@ -26,12 +29,15 @@ from headwise.decoding.drafting.generator import DraftedSearch, DraftedSettings
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
 from headwise.decoding.parallel.ctc_search import CtcBeamSettings, CtcSearch
+from headwise.decoding.parallel.edit_search import EditSearch
+from headwise.decoding.parallel.edits import EditSettings
 from headwise.decoding.parallel.graph_search import (
     GraphBeamSettings,
     GraphSearch,
     JointViterbiSettings,
     LookaheadSettings,
 )
+from headwise.decoding.parallel.mask_predict import MaskPredictSettings
 from headwise.decoding.parallel.noisy import Judge
 from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, NoisyPass
 from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
@@ -46,8 +52,10 @@ __all__ = [
     "BeamSettings",
     "DecodingSettings",
     "DraftedSettings",
+    "EditSettings",
     "GreedySettings",
     "NoisyParallelSettings",
+    "MaskPredictSettings",
     "OnePassSettings",
     "SamplingSettings",
     "check_output_form",
@@ -65,6 +73,8 @@ DecodingSettings = Annotated[
     | DraftedSettings
     | OnePassSettings
     | NoisyParallelSettings
+    | MaskPredictSettings
+    | EditSettings
     | CtcBeamSettings
     | LookaheadSettings
     | JointViterbiSettings
@@ -82,6 +92,7 @@ OUTPUT_FORMS = {
     ),
     "chain": ("scores of tokens and of neighbouring tokens", "词元及相邻词元的得分"),
     "copies": ("the tokens at copies of source tokens", "源语言词元副本处的词元"),
+    "revisions": ("deletions and insertions", "删除与插入"),
     "alignment": ("tokens and blanks at all positions at once", "所有位置的词元与空白"),
     "graph": ("a graph of vertices", "由顶点组成的图"),
 }
@@ -97,7 +108,13 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
 
 def default_decoding(output_form: str) -> GenerationSettings:
     """How a model generates if its recipe does not say."""
-    return BeamSettings() if output_form == "steps" else OnePassSettings()
+    match output_form:
+        case "steps":
+            return BeamSettings()
+        case "revisions":
+            return EditSettings()
+        case _:
+            return OnePassSettings()
 
 
 def check_output_form(settings: GenerationSettings, output_form: str) -> None:
@@ -130,11 +147,11 @@ def kinds_with_several_results(settings: GenerationSettings) -> list[str]:
 
 
 def make_generator(
-    settings: GenerationSettings, model: Any, *, judge: Judge | None = None
+    settings: GenerationSettings, model: Any, *, find_judge: Callable[[str], Judge] | None = None
 ) -> Generator:
     """The generator of these settings; `model` is what a model offers (`models/steppers.py`).
 
-    `judge` is the model that noisy parallel decoding asks.
+    `find_judge` gives the model at a path that chooses among candidates; a translator has one.
     """
     if isinstance(settings, GenerationSettings):
         check_output_form(settings, getattr(model, "output_form", "steps"))
@@ -151,12 +168,15 @@ def make_generator(
             return GraphSearch(model)
         case OnePassSettings() if model.output_form in ("chain", "copies"):
             return SequencePass(model)
-        case OnePassSettings():
+        case OnePassSettings() | MaskPredictSettings():
             return OnePass(model)
         case NoisyParallelSettings():
             settings.check_complete()
-            assert judge is not None, "a search with a judge is made by the translator"
-            return NoisyPass(model, judge)
+            assert find_judge is not None, "a search with a judge is made by a translator"
+            assert settings.judge is not None
+            return NoisyPass(model, find_judge(settings.judge))
+        case EditSettings():
+            return EditSearch(model)
         case _:
             raise UsageError(
                 f"the decoding given is a {type(settings).__name__}; make one with "

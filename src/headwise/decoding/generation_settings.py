@@ -37,10 +37,12 @@ class GenerationSettings(Settings):
     plans: ClassVar[bool] = False
     """Whether required phrases can be planned for."""
     output_forms: ClassVar[tuple[str, ...]] = ()
-    """What the model must give, one of these: `steps`, the next token of a prefix; `positions`, the
-    tokens of all positions. Empty: any model will do."""
+    """What the model must give, one of these words (`choices.OUTPUT_FORMS`). Empty: any model will
+    do."""
     can_trace: ClassVar[bool] = False
     """Whether `Generator.generate(traced=True)` records a search tree."""
+    records_passes: ClassVar[bool] = False
+    """Whether `Generator.generate(traced=True)` records what each pass over all positions wrote."""
     summary: ClassVar[str] = ""
     """One sentence about the kind, for the description of the server's requests."""
     request_options: ClassVar[Mapping[str, RequestOption]] = {}

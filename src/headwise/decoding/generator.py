@@ -96,7 +96,9 @@ class Generator(ABC):
         traced: bool = False,
         watcher: Watcher = NO_WATCHER,
     ) -> list[SearchResult]:
-        """The work of `generate`; `traced` is asked for only if `settings.can_trace`."""
+        """The work of `generate`; `traced` is asked for only of settings that declare `can_trace`
+        or `records_passes`.
+        """
 
     @abstractmethod
     def read(

@@ -1,5 +1,5 @@
-"""The result of generation: hypotheses with their probabilities, and a trace of the steps on
-request.
+"""The result of generation: hypotheses with their probabilities, and on request what led to them:
+the steps of a search, or the passes of a decoder that writes all positions at once.
 
 A hypothesis with tokens y_1 … y_n and the end-of-sentence token y_{n+1} has
 
@@ -63,17 +63,48 @@ class SearchTrace:
 
 
 @dataclass(frozen=True)
+class WrittenPass:
+    """What one pass over all positions changed; neither tokens before nor after hold the ends.
+
+    The tokens before that were not deleted are, in order, the tokens after that are not new.
+    """
+
+    before: tuple[int, ...]
+    """The tokens that the pass started from; none, or a draft, at the first pass."""
+    deleted: tuple[bool, ...]
+    """Of the tokens before: those that were deleted, or hidden to be predicted anew."""
+    tokens: tuple[int, ...]
+    """The tokens after the pass."""
+    is_new: tuple[bool, ...]
+    """Of the tokens after: those that this pass predicted."""
+    log_probabilities: tuple[float, ...]
+    """Of the tokens after, each when it was predicted; 0 for those of a draft."""
+    deletion_probabilities: tuple[float, ...] = ()
+    """Of the tokens before, if a model decides which of them are deleted."""
+
+
+@dataclass(frozen=True)
 class SearchResult:
     """All hypotheses of one sentence: best first (beam search), or as drawn (sampling)."""
 
     hypotheses: tuple[Hypothesis, ...]
     trace: SearchTrace | None = None
+    """The search tree, if it was asked for (`GenerationSettings.can_trace`)."""
+    passes: tuple[WrittenPass, ...] = ()
+    """How the best hypothesis was written, if it was asked for (`records_passes`)."""
     num_steps: int | None = None
     """How often the model was asked, if it may write several tokens at a time."""
 
     @property
     def best(self) -> Hypothesis:
         return self.hypotheses[0]
+
+
+def written_at_once(found: Hypothesis) -> tuple[WrittenPass, ...]:
+    """The one pass of a decoder that looks at nothing twice."""
+    count = len(found.tokens)
+    values = found.token_log_probabilities[:count]
+    return (WrittenPass((), (), found.tokens, (True,) * count, values),)
 
 
 EMPTY_RESULT = SearchResult((Hypothesis((), 0.0, 0.0, (), finished=True),))

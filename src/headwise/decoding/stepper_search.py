@@ -118,7 +118,7 @@ def decode(
     filled = [i for i, source in enumerate(sources) if len(source)]
     results = [EMPTY_RESULT] * len(sources)
     if filled:
-        batch = _Batch(
+        batch = _BatchSearch(
             [sources[i] for i in filled],
             settings,
             [rules[i] for i in filled],
@@ -132,7 +132,7 @@ def decode(
     return results
 
 
-class _Batch:
+class _BatchSearch:
     """The non-empty sentences of a batch, and the search for them."""
 
     def __init__(

@@ -52,7 +52,7 @@ class Ambiguity:
 
 
 @dataclass(frozen=True)
-class _Candidates:
+class _PossibleLinks:
     """Every target word with every source word of its pair, in one row after the other."""
 
     entry: Numbers
@@ -105,7 +105,7 @@ def _quarters(length: int) -> list[int]:
     return [QUARTERS * place // length for place in range(length)]
 
 
-def _list_candidates(pairs: Sequence[WordPair]) -> _Candidates:
+def _list_candidates(pairs: Sequence[WordPair]) -> _PossibleLinks:
     sources: dict[str, int] = {}
     targets: dict[str, int] = {}
     keys, places, target_places, lengths = [], [], [], []
@@ -121,7 +121,7 @@ def _list_candidates(pairs: Sequence[WordPair]) -> _Candidates:
         lengths += [len(row)] * len(there)
     combinations, entry = np.unique(np.concatenate(keys), return_inverse=True)
     begin = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
-    return _Candidates(
+    return _PossibleLinks(
         entry.reshape(-1),
         np.concatenate(places),
         begin,
@@ -130,7 +130,7 @@ def _list_candidates(pairs: Sequence[WordPair]) -> _Candidates:
     )
 
 
-def _learn(candidates: _Candidates) -> NDArray[np.float64]:
+def _learn(candidates: _PossibleLinks) -> NDArray[np.float64]:
     """t(target | source) of each combination; the first round begins with equal ones."""
     table = np.ones(len(candidates.source))
     num_sources = int(candidates.source.max()) + 1
@@ -143,7 +143,7 @@ def _learn(candidates: _Candidates) -> NDArray[np.float64]:
     return table
 
 
-def _link(candidates: _Candidates, table: NDArray[np.float64]) -> Numbers:
+def _link(candidates: _PossibleLinks, table: NDArray[np.float64]) -> Numbers:
     """The most probable candidate of each target word; the first of equal ones."""
     weights = table[candidates.entry]
     best = np.repeat(np.maximum.reduceat(weights, candidates.begin), candidates.lengths)

@@ -6,7 +6,7 @@ it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,10 +22,10 @@ from headwise.storage import MANIFEST, read_json
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle import RECIPE, RESULTS, open_bundle, task_of_bundle
 from headwise.tasks.bundle_directory import find_bundle
-from headwise.tasks.planned_step import PlannedStep
+from headwise.tasks.planned_step import PlannedStep, Sample
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.result_rows import result_rows
-from headwise.tasks.table import find_entry, find_task
+from headwise.tasks.table import find_entry, find_task, name_task
 from headwise.tasks.task import CountedPart, CountedTask
 from headwise.tasks.translation.bundle import load_translator_bundle
 
@@ -59,7 +59,10 @@ class Description:
         return self.body.parameters
 
     def tables(self) -> list[Table]:
-        model: list[tuple[str, ...]] = [(say("task", "任务"), self.task), *_data_rows(self.data)]
+        model: list[tuple[str, ...]] = [
+            (say("task", "任务"), name_task(self.task)),
+            *_data_rows(self.data),
+        ]
         if self.vocabulary is not None:
             name = say("assumed vocabulary (text.size)", "假定的词表大小（text.size）")
             most = say("at most; less text gives fewer", "为上限，文本较少时更小")
@@ -70,8 +73,14 @@ class Description:
         ]
         if self.results:
             headings = (say("result", "结果"), say("value", "值"), say("details", "说明"))
-            tables.append((say("Results", "结果"), headings, list(result_rows(self.results))))
+            tables.append((say("Results", "结果"), headings, self._result_rows()))
         return tables
+
+    def _result_rows(self) -> list[tuple[str, ...]]:
+        entry = find_entry(self.task)
+        assert self.results is not None
+        assert entry is not None, "the model of an unknown task is refused"
+        return list(result_rows(self.results, entry.recipe_type))
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -81,10 +90,11 @@ class Description:
 
 @dataclass(frozen=True)
 class LayerDescription:
-    """A trained model of any task: its parts, named as its weights are."""
+    """A model of any task: its parts, as its modules call them, for one sample of the data."""
 
     length: int
     parts: tuple[PartCost, ...]
+    sample: Sample
 
     @property
     def parameters(self) -> int:
@@ -107,12 +117,16 @@ class LayerDescription:
         headings = (
             say("part", "部分"),
             say("parameters", "参数"),
-            say("FLOPs / token", "每词元 FLOPs"),
+            say(f"FLOPs / {self.sample.item[0]}", f"每{self.sample.item[1]} FLOPs"),
         )
-        all_parts = PartCost(say("all", "合计"), self.parameters, self.forward_flops)
+        sums: dict[str, tuple[int, int]] = {}
+        for part in self.parts:
+            parameters, flops = sums.get(say(*part.title), (0, 0))
+            sums[say(*part.title)] = parameters + part.parameters, flops + part.flops
+        sums[say("all", "合计")] = self.parameters, self.forward_flops
         parts = [
-            (part.name, f"{part.parameters:,}", f"{round(part.flops / self.length):,}")
-            for part in (*self.parts, all_parts)
+            (title, f"{parameters:,}", f"{round(flops / self.length):,}")
+            for title, (parameters, flops) in sums.items()
         ]
         memory = [
             (say(*name), format_size(size))
@@ -130,7 +144,7 @@ class LayerDescription:
             (say("forward", "前向"), f"{self.forward_flops:,}"),
             (say("training step", "训练一步"), f"{3 * self.forward_flops:,}"),
         ]
-        title = say(f"One sentence ({self.length} tokens)", f"一个句子（{self.length} 个词元）")
+        title = say(*(words.format(length=self.length) for words in self.sample.title))
         return [
             (say("Parts", "组成"), headings, list(parts)),
             (say("Memory", "内存"), (say("what", "项目"), say("size", "大小")), list(memory)),
@@ -141,7 +155,12 @@ class LayerDescription:
         return {
             "length": self.length,
             "parts": [
-                asdict(part) | {"flops_per_token": round(part.flops / self.length)}
+                {
+                    "name": part.name,
+                    "parameters": part.parameters,
+                    "flops": part.flops,
+                    "flops_per_token": round(part.flops / self.length),
+                }
                 for part in self.parts
             ],
             "memory": self.memory,
@@ -249,7 +268,8 @@ def _describe_step(step: PlannedStep, length: int) -> DescribedParts:
         module = step.build(1)
     if isinstance(module, TranslationModel):
         return describe(module, source_length=length, target_length=length)
-    return LayerDescription(length, count_parts(step, length=length))
+    length = step.sample.length or length
+    return LayerDescription(length, count_parts(step, length=length), step.sample)
 
 
 def _data_rows(data: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -1,7 +1,8 @@
 """Counts parameters and operations of a model of any task, part by part.
 
 A part is a submodule of the model, named like its weights with `*` for the number of a layer:
-`blocks.*.self_attention`. One sentence goes through the model and its loss on tensors without
+`blocks.*.self_attention`; the module that owns it declares what people call it
+(settings/part_names.py). One sentence goes through the model and its loss on tensors without
 content (planning/step_tracing.py), and each product is added to the part that computes it. Products
 outside all parts belong to the output, because the loss multiplies by the output's weights itself.
 
@@ -24,6 +25,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from headwise.models.recurrent.language_model import Carrying
 from headwise.planning.step_tracing import count_flops
+from headwise.settings.kind import Words
+from headwise.settings.part_names import name_of_part
 from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.shape_only_modules import make_contentless
 
@@ -35,8 +38,11 @@ class PartCost:
     """One part of a model; operations are those of a forward pass over one sentence."""
 
     name: str
+    """The path of its weights, which JSON has."""
     parameters: int
     flops: int
+    title: Words
+    """What its module calls it (settings/part_names.py)."""
 
 
 def count_parts(step: PlannedStep, *, length: int) -> tuple[PartCost, ...]:
@@ -48,7 +54,14 @@ def count_parts(step: PlannedStep, *, length: int) -> tuple[PartCost, ...]:
         parameters[name_part(name.rpartition(".")[0] or name)] += weight.numel()
     flops = _count_flops(step, tuple(parameters), length)
     names = [*parameters, *(name for name in flops if name not in parameters)]
-    return tuple(PartCost(name, parameters[name], flops[name]) for name in names)
+    return tuple(
+        PartCost(name, parameters[name], flops[name], _title(module, name)) for name in names
+    )
+
+
+def _title(module: nn.Module, name: str) -> Words:
+    found = name_of_part(module, name)
+    return ("output", "输出层") if found == (OUTPUT, OUTPUT) else found
 
 
 def _network_of(module: nn.Module) -> nn.Module:

@@ -14,6 +14,7 @@ copied weights gives the same numbers.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -26,6 +27,7 @@ from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
+from headwise.settings.part_names import PartNames
 
 
 @dataclass
@@ -38,6 +40,11 @@ class ReadingState:
 
 class DecoderOnly(nn.Module):
     """Parts are handed in by `build_decoder_only` (models/choices.py)."""
+
+    part_names: ClassVar[PartNames] = {
+        "norm": ("normalisation", "归一化"),
+        "output": ("output", "输出层"),
+    }
 
     blocks: Sequence[EncoderBlock]
 

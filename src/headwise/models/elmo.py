@@ -18,7 +18,7 @@ change when later words do, nor the backward half when earlier ones do; packed r
 by one.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -38,6 +38,7 @@ from headwise.initialization import (
     normal_by_width,
 )
 from headwise.models.sentence_encoder import ElmoSettings
+from headwise.settings.part_names import PartNames
 from headwise.text.tokenizer import BOS
 from headwise.text.word_characters import BEGIN_WORD, END_WORD, NUM_SIGNS
 
@@ -69,6 +70,11 @@ class DirectedLayer(nn.Module):
 
 class ElmoReader(nn.Module):
     """The two language models without their softmax; `dim` is the width of both halves together."""
+
+    part_names: ClassVar[PartNames] = {
+        "ahead.*": ("forward recurrent layers", "正向循环层"),
+        "back.*": ("backward recurrent layers", "反向循环层"),
+    }
 
     def __init__(self, settings: ElmoSettings) -> None:
         super().__init__()
@@ -108,7 +114,7 @@ class ElmoReader(nn.Module):
         return layers
 
 
-class _Sentences(NamedTuple):
+class _SpelledSentences(NamedTuple):
     """Packed rows as separate sentences: the words of each, and where each token went."""
 
     letters: Tensor
@@ -121,6 +127,10 @@ class _Sentences(NamedTuple):
 
 class ElmoEncoder(nn.Module):
     """ELMo as a sentence encoder: rows of letters in, a mixture of the layers out."""
+
+    part_names: ClassVar[PartNames] = {
+        "mixture": ("mixture of layers", "各层的加权混合"),
+    }
 
     def __init__(self, settings: ElmoSettings) -> None:
         super().__init__()
@@ -147,7 +157,7 @@ class ElmoEncoder(nn.Module):
         )
 
 
-def unpack(tokens: Tensor, segment: Tensor, position: Tensor, letters: Tensor) -> _Sentences:
+def unpack(tokens: Tensor, segment: Tensor, position: Tensor, letters: Tensor) -> _SpelledSentences:
     """Sentences of rows, each between <s> (unless it has one) and </s>."""
     real = segment != 0
     starts = real & (position == 0)
@@ -161,7 +171,7 @@ def unpack(tokens: Tensor, segment: Tensor, position: Tensor, letters: Tensor) -
     words = torch.full((len(lengths), int(lengths.max())), end, device=tokens.device)
     words[:, 0] = begin
     words[number, place] = index
-    return _Sentences(torch.cat([spelled, marks]), words, lengths, real, number, place)
+    return _SpelledSentences(torch.cat([spelled, marks]), words, lengths, real, number, place)
 
 
 class BidirectionalLanguageModel(nn.Module):
@@ -169,6 +179,10 @@ class BidirectionalLanguageModel(nn.Module):
 
     The mixture of layers is not trained here: each task learns its own.
     """
+
+    part_names: ClassVar[PartNames] = {
+        "output": ("output", "输出层"),
+    }
 
     def __init__(self, encoder: ElmoEncoder, output: nn.Linear) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ of the same shape, and the label of a text is the target at its first token.
 Tested against: the mean of a text read alone; packed rows = texts one by one.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -30,6 +30,7 @@ from headwise.models.sentence_encoder import (
     SentenceEncoderSettings,
     build_sentence_encoder,
 )
+from headwise.settings.part_names import PartNames
 
 Pooling = Literal["mean", "first", "none"]
 """none: every word has its own label."""
@@ -38,6 +39,10 @@ Encoder = SentenceEncoder | ElmoEncoder
 
 class LabelModel(nn.Module):
     """An encoder and the layer that predicts classes; `dropout_rate` acts between them."""
+
+    part_names: ClassVar[PartNames] = {
+        "output": ("class scores", "类别打分层"),
+    }
 
     def __init__(
         self, encoder: Encoder, output: nn.Linear, *, pooling: Pooling, dropout_rate: float

@@ -9,7 +9,7 @@ trained encoder (tasks/pretraining/encoder_start.py).
 Tested: it learns to predict masked tokens; the encoder's weights are what a labeller starts from.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -30,10 +30,16 @@ from headwise.models.sentence_encoder import (
     TransformerEncoderSettings,
     build_sentence_encoder,
 )
+from headwise.settings.part_names import PartNames
 
 
 class GuessingHead(nn.Module):
     """From the vector of a position to one that is compared with the words'."""
+
+    part_names: ClassVar[PartNames] = {
+        "narrow": ("head of masked tokens", "掩码词元预测层"),
+        "norm": ("normalisation", "归一化"),
+    }
 
     def __init__(self, dim: int, vocabulary_size: int) -> None:
         super().__init__()
@@ -51,6 +57,11 @@ class GuessingHead(nn.Module):
 
 class FollowingHead(nn.Module):
     """From the vector of a pair's first token to two logits: another sentence, the next one."""
+
+    part_names: ClassVar[PartNames] = {
+        "narrow": ("head of sentence pairs", "句对判断层"),
+        "output": ("head of sentence pairs", "句对判断层"),
+    }
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -77,6 +88,11 @@ class Guesses(NamedTuple):
 
 class MaskedLanguageModel(nn.Module):
     """An encoder and its heads; the words' vectors are the embedding's."""
+
+    part_names: ClassVar[PartNames] = {
+        "head": ("output", "输出层"),
+        "output": ("output", "输出层"),
+    }
 
     def __init__(
         self, encoder: SentenceEncoder, head: GuessingHead, following: FollowingHead | None

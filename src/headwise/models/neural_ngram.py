@@ -15,16 +15,17 @@ Tested against: the formula in a hand-worked case, its gradient by differences, 
 sentences one by one.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from headwise.blocks.dropout import drop
+from headwise.blocks.dropout import DropRate, drop
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width, xavier
 from headwise.settings import Settings
+from headwise.settings.part_names import PartNames
 from headwise.text.tokenizer import BOS
 
 
@@ -40,12 +41,18 @@ class NeuralNgramSettings(Settings):
     """Width of the tanh layer."""
     direct: bool = False
     """Direct connections from the vectors to the output."""
-    dropout: float = Field(default=0.0, ge=0, lt=1)
+    dropout: DropRate = 0.0
     """Dropout before the output layer."""
 
 
 class NeuralNgram(nn.Module):
     """Parts by the formula: `table` is C, `hidden` H and d, `output` [U W] and b."""
+
+    part_names: ClassVar[PartNames] = {
+        "table": ("embeddings", "词嵌入"),
+        "hidden": ("hidden layer", "隐藏层"),
+        "output": ("output", "输出层"),
+    }
 
     def __init__(self, settings: NeuralNgramSettings, *, size: int) -> None:
         super().__init__()

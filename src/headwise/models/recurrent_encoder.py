@@ -12,16 +12,24 @@ Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with the same weights; packed
 one by one.
 """
 
+from typing import ClassVar
+
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.blocks.recurrent_cells import CellKind, RecurrentLayer
 from headwise.models.recurrent.translator import RecurrentEncoder
 from headwise.models.unpacking import unpack_sentences
+from headwise.settings.part_names import PartNames
 
 
 class SentenceReader(nn.Module):
     """A recurrent encoder on packed rows."""
+
+    part_names: ClassVar[PartNames] = {
+        "layers.forwards": ("forward recurrent layers", "正向循环层"),
+        "layers.backwards": ("backward recurrent layers", "反向循环层"),
+    }
 
     def __init__(self, layers: RecurrentEncoder) -> None:
         super().__init__()

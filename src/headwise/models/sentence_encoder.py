@@ -19,7 +19,7 @@ rows = sentences one by one.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -62,6 +62,7 @@ from headwise.positions.choices import (
     check_relation,
 )
 from headwise.settings import Settings
+from headwise.settings.part_names import PartNames
 from headwise.text.tokenizer import UNKNOWN
 
 
@@ -187,6 +188,13 @@ SentenceEncoderSettings = Annotated[
 
 class SentenceEncoder(nn.Module):
     """Parts are handed in by `build_sentence_encoder`."""
+
+    part_names: ClassVar[PartNames] = {
+        "letters": ("letter features", "字母特征"),
+        "pairs": ("pairs of words", "词对特征"),
+        "halves": ("first or second sentence", "前后句标记"),
+        "norm": ("normalisation", "归一化"),
+    }
 
     blocks: Sequence[EncoderBlock]
 

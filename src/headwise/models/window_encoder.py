@@ -5,16 +5,24 @@
 Tested: it sees its neighbours and no further; packed rows = sentences one by one.
 """
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
 from headwise.initialization import InitialWeights, initial_linear, xavier
+from headwise.settings.part_names import PartNames
 
 
 class Neighbours(nn.Module):
     """A fully connected network over each token and `reach` on either side; zeros beyond."""
+
+    part_names: ClassVar[PartNames] = {
+        "widen": ("feed-forward over a window", "窗口上的前馈神经网络"),
+        "narrow": ("feed-forward over a window", "窗口上的前馈神经网络"),
+    }
 
     def __init__(self, dim: int, *, reach: int, hidden: int, dropout_rate: float) -> None:
         super().__init__()

@@ -129,7 +129,7 @@ def trace_step(step: Step) -> StepTrace:
 
 
 @dataclass
-class _Memory:
+class _Storage:
     """One storage: its size and who made and read it, where."""
 
     nbytes: int
@@ -145,9 +145,9 @@ class _Watch(TorchDispatchMode):
         super().__init__()
         self.trace = StepTrace()
         self._given = {tensor.untyped_storage()._cdata for tensor in given}
-        self._storages: dict[int, _Memory] = {}
-        self._all: list[_Memory] = []
-        self._events: list[tuple[_Memory, bool]] = []
+        self._storages: dict[int, _Storage] = {}
+        self._all: list[_Storage] = []
+        self._events: list[tuple[_Storage, bool]] = []
         self._live = self._peak = self._made_before_peak = 0
         self._forward = True
 
@@ -192,7 +192,7 @@ class _Watch(TorchDispatchMode):
         if key in self._storages or key in self._given:
             return
         kind = kind_of(function)
-        memory = _Memory(storage.nbytes(), kind, self.trace.num_regions, self._forward)
+        memory = _Storage(storage.nbytes(), kind, self.trace.num_regions, self._forward)
         self._storages[key] = memory
         self._all.append(memory)
         self._events.append((memory, True))
@@ -201,7 +201,7 @@ class _Watch(TorchDispatchMode):
             self._peak, self._made_before_peak = self._live, len(self._all)
         weakref.finalize(storage, self._forget, key, memory)
 
-    def _forget(self, key: int, memory: _Memory) -> None:
+    def _forget(self, key: int, memory: _Storage) -> None:
         if self._storages.pop(key, None) is not None:
             self._live -= memory.nbytes
             self._events.append((memory, False))
@@ -244,7 +244,7 @@ def highest(events: Iterable[tuple[int, bool]]) -> int:
     return peak
 
 
-def _is_written(memory: _Memory) -> bool:
+def _is_written(memory: _Storage) -> bool:
     if memory.made_by != "other" or memory.read_by_product:
         return True
     return memory.made_forward and bool(memory.read_in - {memory.made_in})

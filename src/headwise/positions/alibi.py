@@ -46,7 +46,7 @@ class AlibiRelation:
     kind: str = "alibi"
     needs: Need = "distances"
 
-    def place(
+    def encode(
         self,
         q: Float[Tensor, "batch head time head_dim"],
         k: Float[Tensor, "batch head time head_dim"],

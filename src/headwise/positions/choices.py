@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 NEEDS: dict[Need, Words] = {
-    "places": ("turns queries and keys", "旋转查询与键"),
+    "rotations": ("rotates queries and keys", "旋转查询与键"),
     "views": ("marks queries and keys in different ways", "以不同方式标记查询与键"),
     "distances": ("adds a bias to the scores", "给分数加偏置"),
     "pairs": ("adds a bias of its own for every pair of query and key", "给每对查询与键各加偏置"),
@@ -96,11 +96,9 @@ def check_relation(attention: AttentionKind, relation: Relation | None) -> None:
     else:
         en = f"use attention.kind={join_words(able, ' or ')}"
         zh = f"请用 attention.kind={join_words(able, ' 或 ', '、')}"
-    ways = [
-        f"position.{text}"
-        for text, other in position_kinds()[relation.kind].variants.items()
-        if other in attention.takes
-    ]
+    position = position_kinds().get(relation.kind)
+    variants = {} if position is None else position.variants
+    ways = [f"position.{text}" for text, other in variants.items() if other in attention.takes]
     others = [one.word() for one in BUILT_IN if one.needs is None or one.needs in attention.takes]
     en, zh = (
         ", or ".join([en, *ways, f"position.kind={join_words(others, ' or ')}"]),

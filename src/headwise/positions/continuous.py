@@ -168,7 +168,7 @@ class ContinuousRelation(nn.Module):
         )
         return path[:, 1]
 
-    def place(
+    def encode(
         self,
         q: Float[Tensor, "batch head time head_dim"],
         k: Float[Tensor, "batch head time head_dim"],

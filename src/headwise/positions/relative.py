@@ -54,7 +54,7 @@ class RelativeRelation(nn.Module):
         """The vectors of the keys."""
         return self.distance_keys[distance.clamp(-self.limit, self.limit) + self.limit]
 
-    def place(
+    def encode(
         self,
         q: Float[Tensor, "batch head time head_dim"],
         k: Float[Tensor, "batch head time head_dim"],

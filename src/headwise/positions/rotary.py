@@ -58,9 +58,9 @@ class RotaryRelation:
     base: float = 10000.0
     pairing: Pairing = "halves"
     kind: str = "rotary"
-    needs: Need = "places"
+    needs: Need = "rotations"
 
-    def place(
+    def encode(
         self,
         q: Float[Tensor, "batch head time head_dim"],
         k: Float[Tensor, "batch head time head_dim"],
@@ -93,7 +93,7 @@ class Rotary(PositionKind):
         "查询与键按位置旋转一个角度。",
     )
     paper: ClassVar[str] = "Su et al. 2021, RoFormer"
-    needs: ClassVar[Need] = "places"
+    needs: ClassVar[Need] = "rotations"
     formula: ClassVar[str] = (
         "(a, b) ← (a cos p θ_i − b sin p θ_i, a sin p θ_i + b cos p θ_i),  θ_i = base^(−2i/dim)"
     )

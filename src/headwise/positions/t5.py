@@ -75,7 +75,7 @@ class T5Relation(nn.Module):
             is_causal=self.is_causal,
         )
 
-    def place(
+    def encode(
         self,
         q: Float[Tensor, "batch head time head_dim"],
         k: Float[Tensor, "batch head time head_dim"],

@@ -83,7 +83,7 @@ class TransformerXLRelation(nn.Module):
         """The waves; the published R is of the distance back, i − j."""
         return distance_waves(-distance.float(), self.dim)
 
-    def place(
+    def encode(
         self,
         q: Float[Tensor, "batch head time head_dim"],
         k: Float[Tensor, "batch head time head_dim"],

@@ -81,15 +81,22 @@ def _change_kind(
 
 
 def _kinds_before_their_keys(overrides: Sequence[str]) -> list[str]:
-    """Move a change of kind before the keys of its choice, which it would otherwise remove."""
+    """Move a change of kind before the keys of its choice, which it would otherwise remove, but
+    behind an earlier change of the same kind: the later one wins."""
     ordered: list[str] = []
     for override in overrides:
         path = override.partition("=")[0].strip()
         place = len(ordered)
         if path.split(".")[-1] == "kind":
             choice = path.removesuffix("kind")
+            earlier = [other.partition("=")[0].strip() for other in ordered]
+            same = [index for index, other in enumerate(earlier) if other == path]
             place = next(
-                (index for index, other in enumerate(ordered) if other.strip().startswith(choice)),
+                (
+                    index
+                    for index, other in enumerate(earlier)
+                    if other.startswith(choice) and index > max(same, default=-1)
+                ),
                 place,
             )
         ordered.insert(place, override)

@@ -7,8 +7,9 @@ bundle.
 import difflib
 from pathlib import Path
 
-from headwise.errors import CheckpointError
+from headwise.errors import CheckpointError, SettingsError
 from headwise.storage import MANIFEST
+from headwise.tasks.table import find_entry
 from headwise.training.run_status import RunStatus, read_status
 
 FOLDER = "model"
@@ -114,18 +115,21 @@ def _explain_unfinished(
 def _use_of_checkpoint(
     path: Path, standing: RunStatus, *, takes_checkpoint: bool
 ) -> tuple[str, str]:
-    """What can be done with an unfinished translator at once, by the command that asks or by
-    another.
+    """What can be done with an unfinished model at once, by the command that asks or by the one
+    that its task is for.
     """
-    if standing.task != "translation" or standing.last is None:
+    try:
+        entry = find_entry(standing.task)
+    except SettingsError:  # a broken package
+        entry = None
+    if entry is None or not entry.command or standing.last is None:
         return "", ""
     given = f"--model {path} --checkpoint last"
     if not takes_checkpoint:
         return (
-            "; this command needs a finished run; `headwise translate` and `headwise evaluate` "
-            f"can use what is saved: {given}",
-            "；本命令需要已完成的运行；`headwise translate` 与 `headwise evaluate` "
-            f"可以使用已保存的内容：{given}",
+            f"; this command needs a finished run; `headwise {entry.command}` can use what is "
+            f"saved: {given}",
+            f"；本命令需要已完成的运行；`headwise {entry.command}` 可以使用已保存的内容：{given}",
         )
     best = ("", "")
     if standing.best is not None:

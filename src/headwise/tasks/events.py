@@ -4,8 +4,9 @@ The library itself never prints. The command line implements the interface with 
 A user of the library sees nothing unless they pass an object of their own.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from headwise.tasks.declared_results import Results
 from headwise.training.progress import Progress
 
 
@@ -26,6 +27,15 @@ class Events(Protocol):
 
     def training(self, progress: Progress) -> None:
         """Where training stands."""
+        ...
+
+
+@runtime_checkable
+class MetricsWatcher(Protocol):
+    """A watcher that shows the metrics of validations by their names."""
+
+    def learn_metrics(self, metrics: Results) -> None:
+        """What the task of the training that follows declares."""
         ...
 
 

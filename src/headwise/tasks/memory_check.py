@@ -2,13 +2,19 @@
 
 First an upper bound that is computed at once: every linear map and recurrent layer keeps its input
 and output, four times over, in fp32. A training below the bound is accepted. Otherwise the memory
-of a step is predicted from steps of one and two rows (`training_cost.py`). If the training may not
-fit, the user is warned; if it cannot fit, it is refused, unless `--anyway` is given. Translation
-has a better prediction that needs no data (`translation/preflight.py`).
+of a step is predicted as by `headwise plan` (planner.py). If the training may not fit, within the
+margin of error of the prediction, the user is warned; if it cannot fit, it is refused (exit status
+2), unless `--anyway` is given. The message proposes
+
+    halve training.batch_tokens, double training.accumulation: equal updates, half the activations
+
+Processes of one machine share its memory, but each has a GPU of its own. Tested with a limit on the
+address space.
 """
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,10 +24,13 @@ from torch import nn
 from headwise.errors import UsageError, is_out_of_memory
 from headwise.language import say
 from headwise.planning.available_memory import available_memory
-from headwise.planning.hardware import GIB
+from headwise.planning.cost_prediction import MemoryParts
+from headwise.planning.hardware import GIB, GLIBC_HEAP
 from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
 from headwise.planning.units import mebibytes
-from headwise.tasks.training_cost import TrainingCost, Trial, measure_cost
+from headwise.tasks.planned_step import PlannedStep, choose_execution
+from headwise.tasks.planner import Planner
+from headwise.tasks.training_cost import TrainingCost
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 
@@ -32,18 +41,42 @@ class TooLargeError(UsageError):
     """A training does not fit into memory; the message says which setting to halve."""
 
 
-def check_memory(trial: Trial, training: TrainingSettings, *, anyway: bool) -> None:
+def check_memory(step: PlannedStep, *, num_processes: int = 1, anyway: bool = False) -> None:
     """Refuse what cannot fit, warn of what may not; silent where there is room."""
+    training = step.training
     device = choose_device(training.device)
-    available = available_memory(device)
-    module = trial.trainable.module
-    if available is None or bound_step(module, training.batch_tokens) < available // 2:
+    room = available_memory(device)
+    is_cpu = device.type == "cpu"
+    sharing = int(os.environ.get("LOCAL_WORLD_SIZE", num_processes)) if is_cpu else 1
+    if room is None or sharing * bound_memory(step) < room // 2:
         return
-    needed = measure_cost(trial, training=training).memory
-    if needed <= (1 - MARGIN_OF_MEMORY) * available:
+    execution, _ = choose_execution(training, "cpu" if is_cpu else None, num_devices=num_processes)
+    planner = Planner(step, execution, cuda=not is_cpu)
+    memory = planner.memory(GLIBC_HEAP if is_cpu else 1.0)
+    fixed, batch = (
+        sharing * part for part in parts_of_process(memory, training, num_processes=num_processes)
+    )
+    if fixed + batch <= (1 - MARGIN_OF_MEMORY) * room:
         return
-    may_fit = needed <= (1 + MARGIN_OF_MEMORY) * available or anyway
-    _refuse_or_warn(_describe(needed, available, training), may_fit=may_fit)
+    need = _describe(fixed, batch, room, sharing)
+    proposal = planner.propose(memory, room / sharing).describe()
+    _refuse_or_warn(
+        (f"{need[0]}; {proposal[0]}", f"{need[1]}；{proposal[1]}"),
+        may_fit=fixed + batch <= (1 + MARGIN_OF_MEMORY) * room or anyway,
+    )
+
+
+def parts_of_process(
+    memory: MemoryParts, training: TrainingSettings, *, num_processes: int
+) -> tuple[int, int]:
+    """Bytes of one process that stay (weights, optimiser) and that come with its largest batch
+    (`Share` in data/batching.py).
+    """
+    num_batches = -(-training.accumulation // num_processes)
+    fixed = memory.fixed // num_processes if training.parallel.kind == "sharded" else memory.fixed
+    return fixed, (memory.total - memory.fixed) * training.accumulation // (
+        num_batches * num_processes
+    )
 
 
 def check_counting_memory(bound: int, measure: Callable[[], TrainingCost], *, anyway: bool) -> None:
@@ -81,8 +114,11 @@ def _refuse_or_warn(said: tuple[str, str], *, may_fit: bool) -> None:
     )
 
 
-def bound_step(module: nn.Module, num_tokens: int) -> int:
-    """Certainly more than a step of so many tokens takes."""
+def bound_memory(step: PlannedStep) -> int:
+    """Certainly more than a step takes; attention that writes its table out grows with the row."""
+    with torch.device("meta"):
+        module = step.build(step.num_rows)
+    num_tokens = int(step.num_rows * step.row * (1 + step.row / 512))
     maps = [part for part in module.modules() if isinstance(part, nn.Linear | nn.RNNBase)]
     matrices = [
         weight
@@ -94,13 +130,14 @@ def bound_step(module: nn.Module, num_tokens: int) -> int:
     return 24 * num_tokens * widths + 16 * sum(weight.numel() for weight in module.parameters())
 
 
-def _describe(needed: float, available: float, training: TrainingSettings) -> tuple[str, str]:
-    half = _halved(training)
+def _describe(fixed: int, batch: int, room: float, sharing: int) -> tuple[str, str]:
+    en, zh = ("a step", "一步") if sharing == 1 else (f"{sharing} processes", f"{sharing} 个进程")
+    verb = "needs" if sharing == 1 else "need"
     return (
-        f"a step needs about {needed / GIB:.1f} GiB, {available / GIB:.1f} GiB are free; "
-        f"{half} trains the same with half of the batch",
-        f"一步约需 {needed / GIB:.1f} GiB，可用 {available / GIB:.1f} GiB；"
-        f"{half} 以一半的批次训练，效果不变",
+        f"{en} {verb} about {_amount(fixed + batch)} ({_amount(fixed)} for weights and optimiser, "
+        f"{_amount(batch)} for the batch and its gradients), {_amount(room)} are free",
+        f"{zh}约需 {_amount(fixed + batch)}（权重与优化器 {_amount(fixed)}，批次与梯度 "
+        f"{_amount(batch)}），可用 {_amount(room)}",
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import headwise
+from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.result_rows import PARTS, card_lines, english
 
 
@@ -19,14 +20,17 @@ def model_card(
     results: Mapping[str, Any],
     data: Mapping[str, Any],
     notes: Sequence[str] = (),
+    recipe_type: type[AnyRecipe] = AnyRecipe,
 ) -> str:
-    """The text of a bundle's README.md; `data` is the recipe's section of that name."""
+    """The text of a bundle's README.md; `data` is the recipe's section of that name, `recipe_type`
+    declares the results.
+    """
     warnings = "".join(f"\n{note}\n" for note in notes)
     sections = [
         f"# {title}",
         f"Made by headwise {headwise.__version__}. {details} The whole recipe is in `recipe.yaml`.",
         f"## Data\n{_data_lines(data)}",
-        f"## Results\n{card_lines(results)}{warnings}",
+        f"## Results\n{card_lines(results, recipe_type)}{warnings}",
     ]
     if use:
         sections.append(f"## Use\n{use}")

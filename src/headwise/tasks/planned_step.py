@@ -19,6 +19,7 @@ from headwise.errors import UsageError
 from headwise.planning.cost_prediction import Execution
 from headwise.planning.hardware import DEVICES
 from headwise.planning.step_tracing import Step
+from headwise.settings.kind import Words
 from headwise.tasks.shape_only_modules import make_contentless
 from headwise.text.tokenizer_pair import load_tokenizers
 from headwise.training.choices import TrainingSettings
@@ -47,6 +48,17 @@ def find_vocabularies(size: int, bundle: Path | None) -> Vocabularies:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """What `headwise describe` counts the operations of."""
+
+    title: Words = ("One sentence ({length} tokens)", "一个句子（{length} 个词元）")
+    item: Words = ("token", "词元")
+    """One element of it."""
+    length: int | None = None
+    """How many items it has; None: as many as the user asks for."""
+
+
+@dataclass(frozen=True)
 class PlannedStep:
     """A training step of a recipe, as shapes."""
 
@@ -66,6 +78,8 @@ class PlannedStep:
     """Numbers that the loss computes for each predicted token."""
     predicted: float = 1.0
     """The share of a row's tokens that the loss predicts."""
+    sample: Sample = Sample()
+    """One sample of the data, where that is no sentence of tokens."""
 
     @property
     def num_rows(self) -> int:

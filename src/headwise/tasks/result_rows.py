@@ -1,71 +1,41 @@
 """The results of a run as rows of a table: a name, a value with its unit, and remarks.
 
-The table at the end of `headwise train` and the model cards use these rows. Programs should read
-`results.json` or `--json`, whose keys do not change.
+What every run reports is declared here, because `run.py` makes it for all tasks; what a task
+reports is declared by its recipe type (declared_results.py). The table at the end of `headwise
+train`, `headwise describe` and the model cards use these rows. Programs should read `results.json`
+or `--json`, whose keys do not change.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
-from headwise.language import clock, say
+from headwise.language import say
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.declared_results import Choose, Result, Results, write_value
 
 Row = tuple[str, str, str]
 """Name, value, detail (a signature, or what was counted)."""
-Choose = Callable[[str, str], str]
-"""Takes a text in English and in Chinese, and returns one of them."""
-Unit = Literal["count", "time", "memory", "switch", "counts", "share", "decimals", "word"]
 
-NAMES: dict[str, tuple[str, str, Unit]] = {
-    "steps": ("training steps", "训练步数", "count"),
-    "stopped_by": ("stopped because", "停止原因", "word"),
-    "weights": ("weights kept", "保留的权重", "word"),
-    "target_tokens": ("target tokens seen", "见过的目标词元", "count"),
-    "training_seconds": ("training time", "训练用时", "time"),
-    "expected_seconds": ("expected training time on this machine", "本机预计训练用时", "time"),
-    "expected_memory_mib": (
-        "expected memory, without the program",
-        "预计内存（不含程序本身）",
-        "memory",
+EVERY_RUN: Results = {
+    "steps": Result(("training steps", "训练步数")),
+    "stopped_by": Result(("stopped because", "停止原因"), "word"),
+    "weights": Result(("weights kept", "保留的权重"), "word"),
+    "target_tokens": Result(("target tokens seen", "见过的目标词元")),
+    "training_seconds": Result(("training time", "训练用时"), "time"),
+    "expected_seconds": Result(
+        ("expected training time on this machine", "本机预计训练用时"), "time"
     ),
-    "counting_seconds": ("of that, counting", "其中计数用时", "time"),
-    "precision": ("number format", "数值格式", "word"),
-    "compiled": ("compiled by torch.compile", "用 torch.compile 编译", "switch"),
-    "parameters": ("parameters", "参数", "count"),
-    "peak_memory_mib": (
-        "peak memory, with what the program loads",
-        "内存峰值（含程序加载的部分）",
-        "memory",
+    "expected_memory_mib": Result(
+        ("expected memory, without the program", "预计内存（不含程序本身）"), "memory"
     ),
-    "pairs": ("sentence pairs", "句对", "count"),
-    "examples": ("examples", "样本", "count"),
-    "classes": ("classes", "类别", "count"),
-    "lines": ("lines of text", "文本行数", "count"),
-    "tokens": ("tokens of text", "文本词元", "count"),
-    "vocabulary": ("vocabulary", "词表大小", "count"),
-    "words": ("different words", "词的种数", "count"),
-    "text_words": ("words of text", "文本词数", "count"),
-    "epochs": ("epochs", "轮数", "count"),
-    "words_per_second": ("words per second", "每秒词数", "count"),
-    "ngrams": ("n-grams of each order", "各阶 n 元语法数", "counts"),
-    "valid_loss": ("validation set, loss", "验证集损失", "decimals"),
-    "valid_perplexity": ("validation set, perplexity", "验证集困惑度", "decimals"),
-    "valid_forward_perplexity": (
-        "validation set, perplexity read forward",
-        "验证集困惑度（正向）",
-        "decimals",
-    ),
-    "valid_backward_perplexity": (
-        "validation set, perplexity read backward",
-        "验证集困惑度（反向）",
-        "decimals",
-    ),
-    "valid_accuracy": ("validation set, accuracy", "验证集准确率", "share"),
-    "valid_next_sentence_accuracy": (
-        "validation set, next sentence told apart",
-        "验证集下一句判断准确率",
-        "share",
+    "precision": Result(("number format", "数值格式"), "word"),
+    "compiled": Result(("compiled by torch.compile", "用 torch.compile 编译"), "switch"),
+    "parameters": Result(("parameters", "参数")),
+    "peak_memory_mib": Result(
+        ("peak memory, with what the program loads", "内存峰值（含程序加载的部分）"), "memory"
     ),
 }
+"""What `run.py` records for a task of any kind, or `--check` for a recipe."""
 WORDS: dict[str, dict[str, tuple[str, str]]] = {
     "stopped_by": {
         "steps": ("all planned steps were done", "完成了全部计划步数"),
@@ -93,71 +63,62 @@ def english(en: str, zh: str) -> str:
     return en
 
 
-def result_rows(results: Mapping[str, Any], choose: Choose = say) -> list[Row]:
-    """All results in their order; a scored set (validation, test) gives one row for each metric."""
+def result_rows(
+    results: Mapping[str, Any], recipe: type[AnyRecipe] = AnyRecipe, choose: Choose = say
+) -> list[Row]:
+    """All results in their order, as the recipe type declares them; a scored set (validation, test)
+    gives one row for each metric.
+    """
     rows: list[Row] = []
     for key, value in results.items():
         if isinstance(value, Mapping):
-            rows += _scored_rows(choose(*PARTS.get(key, (key, key))), value, choose)
+            rows += _scored_rows(choose(*PARTS.get(key, (key, key))), value, recipe, choose)
         elif value is not None:  # not measured: memory outside Linux
-            rows.append((*_plain_row(key, value, choose), ""))
+            name, declared = _name(key, recipe, choose)
+            words = WORDS.get(key, {}).get(str(value))
+            text = write_value(value, declared.unit, choose) if words is None else choose(*words)
+            rows.append((name, text, ""))
     return rows
 
 
-def _plain_row(key: str, value: Any, choose: Choose) -> tuple[str, str]:
-    english_name, chinese_name, unit = NAMES.get(key, (key.replace("_", " "), key, "word"))
-    name = choose(english_name, chinese_name)
-    match unit:
-        case "time":
-            # Below ten seconds the clock says nothing.
-            return name, choose(f"{value:.2g} s", f"{value:.2g} 秒") if value < 9.5 else clock(
-                value
-            )
-        case "memory":
-            return name, f"{value:,.0f} MiB" if value < 10240 else f"{value / 1024:,.1f} GiB"
-        case "switch":
-            return name, choose("yes", "是") if value else choose("no", "否")
-        case "counts":
-            return name, ", ".join(f"{one:,}" for one in value)
-        case "count":
-            return name, f"{value:,}"
-        case "share":
-            return name, f"{100 * value:.2f} %"
-        case "decimals":
-            return name, f"{value:,.3f}"
-        case _:
-            words = WORDS.get(key, {}).get(str(value))
-            return name, str(value) if words is None else choose(*words)
+def _name(key: str, recipe: type[AnyRecipe], choose: Choose) -> tuple[str, Result]:
+    """The name of a number, and its declaration; `valid_loss` is a metric of the validation set."""
+    declared = recipe.results.get(key) or EVERY_RUN.get(key)
+    if declared is not None:
+        return choose(*declared.title), declared
+    part, _, metric = key.partition("_")
+    if part in PARTS and metric in recipe.metrics:
+        return _join(choose(*PARTS[part]), recipe.metrics[metric], choose), recipe.metrics[metric]
+    return key.replace("_", " "), Result((key, key), "word")
 
 
-def _scored_rows(part: str, value: Mapping[str, Any], choose: Choose) -> list[Row]:
-    if "perplexity" in value:
-        # Infinite perplexity is stored as nothing, because JSON has no infinity.
-        found = "∞" if value["perplexity"] is None else f"{value['perplexity']:.2f}"
-        count, unknown = value["predictions"], value["unknown"]
-        counted = choose(
-            f"{count:,} predictions, {unknown:,} of them unknown words",
-            f"{count:,} 次预测，其中未知词 {unknown:,} 个",
-        )
-        return [(f"{part}{choose(', perplexity', '困惑度')}", found, counted)]
-    if "accuracy" in value:
-        labels = choose(f"{value['labels']:,} labels", f"{value['labels']:,} 个标签")
-        return [
-            (f"{part}{choose(', accuracy', '准确率')}", f"{100 * value['accuracy']:.2f} %", labels),
-            (f"{part}{choose(', macro F1', '宏平均 F1')}", f"{100 * value['macro_f1']:.2f} %", ""),
-        ]
-    scores = [one for one in value.values() if isinstance(one, Mapping) and "signature" in one]
-    return [
-        (f"{part}{choose(', ', ' ')}{one['name']}", f"{one['value']:.2f}", one["signature"])
-        for one in scores
-    ]
+def _join(part: str, metric: Result, choose: Choose) -> str:
+    en, zh = metric.title
+    return part + choose(f", {en}", f" {zh}" if zh.isascii() else zh)
 
 
-def card_lines(results: Mapping[str, Any]) -> str:
+def _scored_rows(
+    part: str, value: Mapping[str, Any], recipe: type[AnyRecipe], choose: Choose
+) -> list[Row]:
+    rows: list[Row] = []
+    undeclared = {key: Result((key, key), "word") for key in value}
+    for key, metric in (recipe.metrics or undeclared).items():
+        if key not in value:
+            continue
+        found, detail = value[key], ""
+        if isinstance(found, Mapping):  # with its exact definition
+            found, detail = found["value"], found["signature"]
+        elif metric.detail is not None:
+            detail = choose(*(words.format_map(value) for words in metric.detail))
+        rows.append((_join(part, metric, choose), write_value(found, metric.unit, choose), detail))
+    return rows
+
+
+def card_lines(results: Mapping[str, Any], recipe: type[AnyRecipe] = AnyRecipe) -> str:
     """The results as a list in Markdown, for a model card."""
     lines = [
         f"- {name}: {value}"
         + (f" (`{detail}`)" if "|" in detail else f" ({detail})" if detail else "")
-        for name, value, detail in result_rows(results, english)
+        for name, value, detail in result_rows(results, recipe, english)
     ]
     return "\n".join(lines) or "- none recorded"

@@ -21,7 +21,7 @@ Tested by `tests/promises` over the table of tasks, and by `tests/survival`.
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -31,12 +31,13 @@ from headwise.planning.peak_memory import MemoryMeter
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import write_bundle
-from headwise.tasks.events import Events, Silence
+from headwise.tasks.events import Events, MetricsWatcher, Silence
 from headwise.tasks.memory_check import check_counting_memory, explaining_memory
 from headwise.tasks.model_card import model_card
 from headwise.tasks.named_files import check_named_files
+from headwise.tasks.preflight import check_before_start, check_prepared
 from headwise.tasks.recipe import complete_recipe, load_recipe, recipe_from
-from headwise.tasks.run_notes import keep_notes, warn_of_measuring, warning_once
+from headwise.tasks.run_notes import keep_notes, warn_of_measuring
 from headwise.tasks.run_start import RunSummary, begin_run
 from headwise.tasks.table import find_task
 from headwise.tasks.task import (
@@ -50,7 +51,6 @@ from headwise.tasks.task import (
 from headwise.tasks.training_cost import measure_cost
 from headwise.training.checkpoints import count_bytes
 from headwise.training.disk_space import check_counted_room, check_room
-from headwise.training.freezing import freeze
 from headwise.training.loop import train as run_training
 from headwise.training.precision import choose_device
 from headwise.training.process_group import Processes, join_processes, world_size
@@ -108,9 +108,9 @@ def _train(
         meter = MemoryMeter(choose_device(training.device))
 
         def build(prepared: Any) -> torch.nn.Module:
+            check_prepared(task, recipe, prepared, num_processes=processes.count, anyway=anyway)
             meter.start_building()
             module: torch.nn.Module = task.build(recipe, prepared)
-            task.check_memory(recipe, prepared, module, anyway=anyway)
             if processes.is_first:
                 check_room(directory, module, training)
             return module
@@ -124,6 +124,8 @@ def _train(
         share = Share(processes.number, processes.count, training.accumulation)
         learner = task.learner(recipe, prepared, module, share=share, directory=directory)
         watcher.note(task.describe_start(recipe, prepared, module))
+        if isinstance(watcher, MetricsWatcher):
+            watcher.learn_metrics(recipe.metrics)
         meter.start_running()
         outcome = run_training(
             learner.trainable,
@@ -133,6 +135,7 @@ def _train(
             evaluate=learner.evaluate,
             progress=watcher.training,
             processes=processes,
+            better=_direction_of_best(recipe),
         )
         results = {
             **task.sizes(recipe, prepared),
@@ -226,9 +229,9 @@ def check_run(
         cost = task.count_cost(found, prepared)
         check_counted_room(place, cost.stored)
     else:
+        check_prepared(task, found, prepared, num_processes=world_size(), anyway=anyway)
         module = task.build(found, prepared)
         watcher.note(task.describe_start(found, prepared, module))
-        task.check_memory(found, prepared, module, anyway=anyway)
         check_room(place, module, training_of(found))
         cost = measure_cost(task.trial(found, prepared, module), training=training_of(found))
     results = {**task.sizes(found, prepared), **cost.tell(watcher, recipe_name=name)}
@@ -251,22 +254,6 @@ def _check_counting(
 ) -> None:
     bound = task.bound_memory(recipe, prepared)
     check_counting_memory(bound, lambda: task.count_cost(recipe, prepared), anyway=anyway)
-
-
-def check_before_start(
-    task: TrainedTask[Any, Any], recipe: AnyRecipe, num_processes: int, *, anyway: bool
-) -> None:
-    """Everything that can be refused before data is read or a file is written."""
-    training = training_of(recipe)
-    choose_device(training.device)
-    task.check_training(recipe)
-    if training.freeze:
-        with torch.device("meta"):
-            step = task.planned_step(recipe)
-            freeze(step.build(step.num_rows), training.freeze)
-    with warning_once():
-        check_named_files(recipe)
-        task.check(recipe, num_processes=num_processes, anyway=anyway)
 
 
 def _open(
@@ -312,6 +299,7 @@ def _saver(
             results=results,
             data=recipe.model_dump(mode="json").get("data") or {},
             notes=notes,
+            recipe_type=type(recipe),
         )
         write_bundle(
             opened.model,
@@ -324,6 +312,12 @@ def _saver(
         )
 
     return save
+
+
+def _direction_of_best(recipe: AnyRecipe) -> Literal["higher", "lower"] | None:
+    """Which way the metric that chooses the best weights is better, as the task declares it."""
+    metric = recipe.metrics.get(training_of(recipe).keep.best)
+    return None if metric is None else metric.better
 
 
 def _training_results(

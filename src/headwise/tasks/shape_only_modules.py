@@ -2,9 +2,9 @@
 
 Some models read from the batch how many sentences a row holds and how long they are; tensors
 without numbers cannot say. `make_contentless` replaces those places: a row is cut into sentences of
-one length without padding (in the recurrent translator a row is one sentence). Recurrent layers are
-computed by their equations, because torch's fused loops hide their matrix products. Shapes, and
-thus memory and operations, stay those of the real step. `headwise plan` uses this.
+one length without padding (in recurrent and parallel translators a row is one sentence). Recurrent
+layers are computed by their equations, because torch's fused loops hide their matrix products.
+Shapes, and thus memory and operations, stay those of the real step. `headwise plan` uses this.
 
 Tested against: the memory of real steps, for a recipe of every task.
 """

@@ -22,10 +22,12 @@ from importlib import import_module
 from typing import Any
 
 from headwise.errors import SettingsError
+from headwise.language import say
 from headwise.settings.added_kinds import (
     AddedWord,
     added_words,
     describe_word,
+    is_fault,
     load_value,
     reason_of,
 )
@@ -50,6 +52,13 @@ class TableEntry:
     """The `Task`, as `module:name`."""
     group: tuple[str, str] = ("others", "其他")
     """The heading of its recipes in `headwise recipes`, in English and Chinese."""
+    title: tuple[str, str] | None = None
+    """What the task is called, in English and Chinese; None: as its word."""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """What the task is called, in English and Chinese."""
+        return self.title or (self.word.replace("_", " "), self.word)
 
     @property
     def recipe_type(self) -> type[AnyRecipe]:
@@ -72,6 +81,7 @@ TASKS = (
         "headwise.tasks.translation.recipe:TranslationRecipe",
         "headwise.tasks.translation.task:TranslationTask",
         ("translators", "翻译模型"),
+        title=("translation", "翻译"),
     ),
     TableEntry(
         "language_modeling",
@@ -79,6 +89,7 @@ TASKS = (
         "headwise.tasks.language.recipe:LanguageRecipe",
         "headwise.tasks.language.task:LanguageTask",
         ("language models", "语言模型"),
+        title=("language model", "语言模型"),
     ),
     TableEntry(
         "word_vectors",
@@ -86,6 +97,7 @@ TASKS = (
         "headwise.tasks.word_vectors.recipe:WordVectorRecipe",
         "headwise.tasks.word_vectors.task:WordVectorTask",
         _STARTS,
+        title=("word vectors", "词向量"),
     ),
     TableEntry(
         "classification",
@@ -93,6 +105,7 @@ TASKS = (
         "headwise.tasks.labels.recipe:LabelRecipe",
         "headwise.tasks.labels.task:LabelTask",
         ("a label for each text", "文本分类"),
+        title=("classification", "分类"),
     ),
     TableEntry(
         "tagging",
@@ -100,6 +113,7 @@ TASKS = (
         "headwise.tasks.labels.recipe:LabelRecipe",
         "headwise.tasks.labels.task:LabelTask",
         ("a label for each word", "逐词标注"),
+        title=("tagging", "标注"),
     ),
     TableEntry(
         "masked_language",
@@ -107,6 +121,7 @@ TASKS = (
         "headwise.tasks.pretraining.masked_recipe:MaskedRecipe",
         "headwise.tasks.pretraining.masked_task:MaskedTask",
         _STARTS,
+        title=("masked language model", "掩码语言模型"),
     ),
     TableEntry(
         "bidirectional_language",
@@ -114,8 +129,15 @@ TASKS = (
         "headwise.tasks.pretraining.elmo_recipe:ElmoRecipe",
         "headwise.tasks.pretraining.elmo_task:ElmoTask",
         _STARTS,
+        title=("two-way language model", "双向语言模型"),
     ),
 )
+
+
+def name_task(word: str) -> str:
+    """What a task is called, in the language of the user; the word itself where no task has it."""
+    entry = find_entry(word)
+    return word if entry is None else say(*entry.name)
 
 
 def task_words() -> tuple[str, ...]:
@@ -158,8 +180,8 @@ def _import(place: str) -> Any:
     module, _, name = place.partition(":")
     try:
         return getattr(import_module(module), name)
-    except (Exception, SystemExit) as error:
-        if place.startswith("headwise."):
+    except BaseException as error:
+        if place.startswith("headwise.") or not is_fault(error):
             raise
         raise _explain(place, reason_of(error)) from error
 
@@ -174,8 +196,8 @@ def _instance(place: str) -> Any:
         raise _explain(place, f"{found!r} is no subclass of {kinds}")
     try:
         return found()
-    except Exception as error:
-        if place.startswith("headwise."):
+    except BaseException as error:
+        if place.startswith("headwise.") or not is_fault(error):
             raise
         raise _explain(place, reason_of(error)) from error
 

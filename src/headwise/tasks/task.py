@@ -29,7 +29,6 @@ from headwise.errors import UsageError
 from headwise.settings import read_settings_file
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.events import Events
-from headwise.tasks.memory_check import check_memory
 from headwise.tasks.named_files import check_named_files
 from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.training_cost import TrainingCost, Trial
@@ -198,14 +197,13 @@ class TrainedTask(Task[RecipeType, Prepared]):
     def planned_step(self, recipe: RecipeType, bundle: Path | None = None) -> PlannedStep:
         """The training step as shapes alone, for planning and describing.
 
-        Sizes that come from the data are those of the bundle; without one they are assumed.
+        Sizes that come from the data are those in `bundle`, which holds at least what `save_parts`
+        writes; without it they are assumed.
         """
 
-    def check_memory(
-        self, recipe: RecipeType, prepared: Prepared, module: nn.Module, *, anyway: bool
-    ) -> None:
-        """Refuse a training that cannot fit into memory, now that data and model are there."""
-        check_memory(self.trial(recipe, prepared, module), training_of(recipe), anyway=anyway)
+    def count_tokens(self, recipe: RecipeType, prepared: Prepared) -> int | None:
+        """Tokens of the training data, as `training.batch_tokens` counts them; None: not known."""
+        return None
 
     def weights(self, module: nn.Module) -> Weights:
         """The tensors of a bundle."""

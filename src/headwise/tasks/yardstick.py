@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headwise.evaluation.several_seeds import SCALE, Statistics
+from headwise.tasks.any_recipe import AnyRecipe
 
 Words = tuple[str, str]
 """A text in English and Chinese."""
@@ -41,26 +42,28 @@ class Metric:
         return 0.5 * 10.0**-self.digits
 
 
-def perplexity(of: Words = ("", "")) -> Metric:
-    """e to the mean loss of a token."""
-    return Metric(
-        key="perplexity",
-        title=(f"perplexity{of[0]}", f"困惑度{of[1]}"),
-        axis=(f"Perplexity{of[0]}", f"困惑度{of[1]}"),
-        ends=(1.0, float("inf")),
-        higher_is_better=False,
-    )
+ENDS: Mapping[str, tuple[float, float]] = {
+    "loss": (0.0, float("inf")),
+    "perplexity": (1.0, float("inf")),
+}
+"""The range of metrics of a unit, where it is not that of a score in percent."""
 
 
-def mean_loss(of: Words = ("", "")) -> Metric:
-    """The mean loss of an item."""
+def declared_metric(recipe: AnyRecipe, key: str) -> Metric:
+    """A metric as the recipe type declares it (declared_results.py); a share is written in
+    percent."""
+    declared = recipe.metrics[key]
+    en, zh = declared.title
+    axis = (en if declared.unit == "score" else en[0].upper() + en[1:], zh)
+    if declared.unit == "share":
+        (en, zh), axis = (f"{en}, %", f"{zh} %"), (f"{axis[0]} in %", f"{zh}（%）")
     return Metric(
-        key="loss",
-        title=(f"loss{of[0]}", f"损失{of[1]}"),
-        axis=(f"Loss{of[0]}", f"损失{of[1]}"),
-        digits=3,
-        ends=(0.0, float("inf")),
-        higher_is_better=False,
+        key,
+        title=(en, zh),
+        axis=axis,
+        digits=3 if declared.unit == "loss" else 1,
+        ends=ENDS.get(declared.unit, SCALE),
+        higher_is_better=declared.better != "lower",
     )
 
 
@@ -70,8 +73,6 @@ ON_VALIDATION = (
     "没有测试集：分数取自 data.valid，而最佳权重也可能由它选出。",
 )
 """The remark of a yardstick that reads the validation set."""
-
-ACCURACY = Metric("accuracy", ("accuracy, %", "准确率 %"), ("Accuracy in %", "准确率（%）"))
 
 
 @dataclass(frozen=True)

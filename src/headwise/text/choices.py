@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 import pydantic
@@ -41,6 +41,9 @@ _TOKENIZERS = {
 
 class SentencePieceSettings(Settings):
     """Subword pieces by sentencepiece: the usual choice."""
+
+    has_exact_size: ClassVar[bool] = True
+    """Whether a vocabulary always has `size` entries; otherwise it has at most so many."""
 
     kind: Literal["sentencepiece"] = "sentencepiece"
     algorithm: Literal["bpe", "unigram"] = "bpe"
@@ -81,6 +84,8 @@ class SentencePieceSettings(Settings):
 class WordSettings(Settings):
     """Whole words, split at whitespace."""
 
+    has_exact_size: ClassVar[bool] = False
+
     kind: Literal["words"] = "words"
     size: int = pydantic.Field(default=30_000, ge=8, le=10_000_000)
     """At most this many entries, the most frequent first."""
@@ -92,6 +97,8 @@ class WordSettings(Settings):
 
 class CharacterSettings(Settings):
     """Single characters."""
+
+    has_exact_size: ClassVar[bool] = False
 
     kind: Literal["characters"] = "characters"
     size: int = pydantic.Field(default=10_000, ge=8, le=1_200_000)

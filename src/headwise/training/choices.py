@@ -179,8 +179,8 @@ class KeepSettings(Settings):
 
     best: str = "loss"
     """The validation metric that says which weights are best and when patience runs out, e.g.
-    `loss` or `bleu`. Names with loss, likelihood, perplexity or error in them are better when
-    lower, all others when higher."""
+    `loss` or `bleu`. The task declares which metrics there are, and whether lower or higher is
+    better."""
     last: Annotated[int, Field(ge=2, le=100)] = 2
     """Checkpoints kept; at least two, because the newest is the one a crash may damage."""
 

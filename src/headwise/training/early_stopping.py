@@ -1,16 +1,20 @@
 """Early stopping, and the best validation so far: one validation metric decides both.
 
-A metric whose name contains loss, likelihood, perplexity or error is better when lower; any other
-(bleu, chrf, accuracy) is better when higher. Training stops after `patience` validations in a row
-without a better value (Prechelt 1998).
+A task declares whether its metric is better when lower or when higher
+(tasks/declared_results.py). Where nothing is declared, the name tells: with loss, likelihood,
+perplexity or error in it lower is better, with any other name higher. Training stops after
+`patience` validations in a row without a better value (Prechelt 1998).
 """
 
 import math
 from collections.abc import Mapping
+from typing import Literal
 
 from headwise.errors import UsageError
 from headwise.settings import Settings
 
+Better = Literal["higher", "lower"]
+"""Which way a metric is better."""
 LOWER_IS_BETTER = ("loss", "likelihood", "perplexity", "error")
 
 
@@ -30,7 +34,9 @@ class Selection(Settings):
     best: Best | None = None
     num_without_improvement: int = 0
 
-    def after(self, step: int, metrics: Mapping[str, float]) -> "Selection":
+    def after(
+        self, step: int, metrics: Mapping[str, float], *, better: Better | None = None
+    ) -> "Selection":
         if self.metric not in metrics:
             raise UsageError(
                 f"training.keep.best is {self.metric!r}, but validation measures "
@@ -40,7 +46,8 @@ class Selection(Settings):
             )
         value = metrics[self.metric]
         if math.isfinite(value) and (
-            self.best is None or is_better(self.metric, value, than=self.best.value)
+            self.best is None
+            or is_better(value, than=self.best.value, better=better or guess_better(self.metric))
         ):
             return Selection(metric=self.metric, step=step, best=Best(step=step, value=value))
         return self.model_copy(
@@ -48,6 +55,10 @@ class Selection(Settings):
         )
 
 
-def is_better(metric: str, value: float, *, than: float) -> bool:
-    lower = any(word in metric.lower() for word in LOWER_IS_BETTER)
-    return value < than if lower else value > than
+def guess_better(metric: str) -> Better:
+    """Which way a metric of this name is better."""
+    return "lower" if any(word in metric.lower() for word in LOWER_IS_BETTER) else "higher"
+
+
+def is_better(value: float, *, than: float, better: Better) -> bool:
+    return value < than if better == "lower" else value > than

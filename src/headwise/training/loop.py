@@ -21,6 +21,7 @@ import torch
 
 from headwise.training.choices import TrainingSettings, learning_rate
 from headwise.training.determinism import repeatable
+from headwise.training.early_stopping import Better
 from headwise.training.precision import choose_device
 from headwise.training.prefetching import Batches, Cursor, Prefetcher
 from headwise.training.process_group import (
@@ -46,6 +47,7 @@ def train(
     evaluate: Evaluate | None = None,
     progress: ProgressCallback | None = None,
     processes: Processes | None = None,
+    better: Better | None = None,
 ) -> TrainingResult:
     """Train until steps, patience, time or data run out; the module ends with the best weights.
 
@@ -53,7 +55,8 @@ def train(
     weights if `ema` is set. With a `run` that holds checkpoints, training goes on from the newest
     good one. A signal (signals.py) ends training with TrainingStopped after saving. Of several
     processes only the first has a `run`, and `evaluate` is called only there; either all processes
-    are given an `evaluate` or none.
+    are given an `evaluate` or none. `better` says which way the metric `keep.best` is better; None:
+    its name does (early_stopping.py).
     """
     processes = processes or OneProcess()
     device = choose_device(settings.device)
@@ -75,6 +78,7 @@ def train(
             run=run,
             evaluate=evaluate,
             progress=progress,
+            better=better,
         )
         session = Session(setup, stack)
         source = stack.enter_context(Prefetcher(batches, session.cursor, device=device))

@@ -65,7 +65,7 @@ def cross_entropy(
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     if chunk_size is None:
         chunk_size = choose_chunk_size(len(targets), len(weight), device=device)
-    form = _Form(smoothing, count_correct, chunk_size, dtype)
+    form = _LossConstants(smoothing, count_correct, chunk_size, dtype)
     if torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad):
         loss, negative_log_likelihood, num_correct = _CrossEntropy.apply(
             hidden, weight, bias, targets, form
@@ -87,7 +87,7 @@ def choose_chunk_size(num_tokens: int, num_words: int, *, device: str) -> int:
     return max(64, -(-size // 64) * 64)
 
 
-class _Form(NamedTuple):
+class _LossConstants(NamedTuple):
     """The constants of one call."""
 
     smoothing: float
@@ -103,7 +103,12 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, form: _Form
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        form: _LossConstants,
     ) -> tuple[Tensor, Tensor, Tensor]:
         gradients = _Gradients(
             hidden=torch.empty_like(hidden, dtype=form.dtype),
@@ -144,7 +149,7 @@ def _run_chunks(
     weight: Tensor,
     bias: Tensor | None,
     targets: Tensor,
-    form: _Form,
+    form: _LossConstants,
     gradients: _Gradients | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Loss, negative log-likelihood and number correct, summed; `gradients` is filled when

@@ -30,7 +30,7 @@ from headwise.training.checkpoint_saving import (
 )
 from headwise.training.checkpoints import CheckpointState
 from headwise.training.choices import TrainingSettings
-from headwise.training.early_stopping import Selection
+from headwise.training.early_stopping import Better, Selection
 from headwise.training.final_weights import FinalWeights, put_final_weights
 from headwise.training.gradient_checkpointing import recomputing_blocks
 from headwise.training.log_window import LogWindow
@@ -70,6 +70,7 @@ class Setup:
     run: RunDirectory | None = None
     evaluate: Evaluate | None = None
     progress: ProgressCallback | None = None
+    better: Better | None = None
 
 
 class Session:
@@ -83,6 +84,7 @@ class Session:
         self.settings, self.run, self.device = setup.settings, setup.run, setup.device
         self.stop, self.processes = setup.stop, setup.processes
         self._trainable, self._evaluate = setup.trainable, setup.evaluate
+        self._better = setup.better
         self.saves = self.processes.ask_first(lambda: self.run is not None)
         self.best, self.snapshots = _weight_folders(self.run, stack)
         if self.processes.is_first:
@@ -191,7 +193,7 @@ class Session:
             if metrics is None:
                 self.stop_if_asked()
             self._reporter.metrics = metrics
-            selection = self.selection.after(self.step, metrics)
+            selection = self.selection.after(self.step, metrics, better=self._better)
             if selection.best != self.selection.best:
                 self._store(self.best, weights)
             self.selection = selection

@@ -34,10 +34,10 @@ def warn_of_endless_warmup(
         "%s",
         say(
             f"norm.kind=power warms up for {warmup:,} batches, but this training has "
-            f"{num_batches:,}: the running numbers it divides by in use would never be learnt "
-            f"with; set model.norm.warmup={enough} (a quarter), or train longer",
+            f"{num_batches:,}: the running statistics used at inference would never be used in "
+            f"training; set model.norm.warmup={enough} (a quarter), or train longer",
             f"norm.kind=power 预热 {warmup:,} 批，而本次训练只有 {num_batches:,} 批："
-            f"使用时所除的滑动统计在训练中从未用到；请设 model.norm.warmup={enough}（四分之一），"
+            f"推理时使用的滑动统计量在训练中从未用到；请设 model.norm.warmup={enough}（四分之一），"
             "或延长训练",
         ),
     )

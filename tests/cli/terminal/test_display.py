@@ -12,6 +12,8 @@ from headwise.cli.terminal import display
 from headwise.cli.terminal.display import TrainingDisplay
 from headwise.cli.terminal.tables import print_table
 from headwise.language import clock, use_language
+from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.training.progress import Progress
 
@@ -65,11 +67,24 @@ def test_the_last_validation_stands_in_the_line(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "stderr", stream)
     metrics = {"loss": 2.5, "perplexity": 9.0123, "bleu": 12.34, "chrf": 45.67}
     with TrainingDisplay() as shown:
+        shown.learn_metrics(TranslationRecipe.metrics)
         shown.training(progress(10, phase="finished", metrics=metrics))
     assert (
-        "valid loss 2.500 · valid perplexity 9.012 · valid BLEU 12.3 · valid chrF 45.7 · 4,321"
+        "valid loss 2.500 · valid perplexity 9.01 · valid BLEU 12.34 · valid chrF 45.67 · 4,321"
         in stream.getvalue()
     )
+
+
+def test_the_names_of_metrics_are_those_that_the_task_declares(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    use_language("zh")
+    with TrainingDisplay() as shown:
+        shown.learn_metrics(ElmoRecipe.metrics)
+        shown.training(progress(10, phase="finished", metrics={"forward_perplexity": 16.796}))
+    assert "验证 困惑度（正向） 16.80" in stream.getvalue()
 
 
 def test_on_a_terminal_a_notice_stands_above_the_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,13 +113,14 @@ def test_the_live_line_is_broken_between_its_parts(
     metrics = {"loss": 2.5, "perplexity": 9.0123, "bleu": 12.34, "chrf": 45.67}
     with TrainingDisplay() as shown:
         shown.console = Console(file=stream, force_terminal=True, width=columns, no_color=True)
+        shown.learn_metrics(TranslationRecipe.metrics)
         shown.training(progress(3, metrics=metrics))
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
     assert max(map(len, text.splitlines())) <= columns
     for part in (
         "step 3/10",
-        "valid perplexity 9.012",
-        "valid chrF 45.7",
+        "valid perplexity 9.01",
+        "valid chrF 45.67",
         "4,321 tokens/s",
         "left 0:03",
     ):

@@ -151,4 +151,4 @@ def test_the_picture_says_that_no_head_resolves_the_pronoun(
         lambda figure, path: written.extend(t.get_text() for t in figure.axes[0].texts),
     )
     draw_pronoun_picture([sharp_trace()], tmp_path / "a.png", read=LayerHead(0, resolves=False))
-    assert any("no head looks at the right noun in both sentences" in text for text in written)
+    assert any("no head attends to the right noun in both sentences" in text for text in written)

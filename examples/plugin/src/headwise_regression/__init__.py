@@ -15,4 +15,5 @@ TASK = TableEntry(
     command="",  # no command of Headwise uses such a model; Python does (regressor.py)
     recipe="headwise_regression.recipe:RegressionRecipe",
     task="headwise_regression.task:RegressionTask",
+    title=("regression", "回归"),
 )

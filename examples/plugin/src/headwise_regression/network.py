@@ -1,5 +1,7 @@
 """The model of a regression: y = w · tanh(U x + b) + c."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -8,6 +10,12 @@ from headwise.initialization import InitialWeights, initial_linear, initialize, 
 
 class Network(nn.Module):
     """One hidden layer."""
+
+    part_names: ClassVar = {
+        "inner": ("hidden layer", "隐藏层"),
+        "outer": ("output", "输出层"),
+    }
+    """What `headwise describe` calls them."""
 
     def __init__(self, num_inputs: int, hidden: int) -> None:
         super().__init__()

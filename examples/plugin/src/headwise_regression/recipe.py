@@ -1,16 +1,14 @@
 """The recipe of a regression: settings alone, which are read without torch."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import BundleForm
+from headwise.tasks.declared_results import Result, mean_loss
 from headwise.training.choices import TrainingSettings
-
-METRICS = ("loss",)
-"""What a validation measures."""
 
 
 class PointFiles(Settings):
@@ -35,6 +33,11 @@ class RegressionRecipe(AnyRecipe):
         example="regression.yaml",
         parts=("columns.json",),
     )
+    metrics: ClassVar = {"loss": mean_loss(("loss of a point", "损失（每点）"))}
+    results: ClassVar = {
+        "points": Result(("points", "数据点")),
+        "columns": Result(("inputs of a point", "每点的输入数")),
+    }
 
     task: Literal["regression"] = "regression"
     """What the model is for."""
@@ -44,8 +47,3 @@ class RegressionRecipe(AnyRecipe):
     """What is built."""
     training: TrainingSettings = TrainingSettings()
     """How it learns; a point counts as a token."""
-
-    @model_validator(mode="after")
-    def _check_metric(self) -> Self:
-        self.training.keep.check_metric(METRICS)
-        return self

@@ -18,13 +18,13 @@ from headwise.data.batching import ALL_ROWS, Share
 from headwise.evaluation.item_means import MeanStatistics
 from headwise.language import say
 from headwise.randomness import torch_generator
+from headwise.storage import read_json
 from headwise.tasks.events import Events
 from headwise.tasks.item_scores import item_file, read_item_scores, save_item_scores
-from headwise.tasks.planned_step import PlannedStep
+from headwise.tasks.planned_step import PlannedStep, Sample
 from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.tasks.yardstick import ON_VALIDATION, Yardstick
-from headwise.tasks.yardstick import mean_loss as metric_of_loss
+from headwise.tasks.yardstick import ON_VALIDATION, Yardstick, declared_metric
 from headwise.training.losses import LossSums
 from headwise_regression.network import Network, build_network
 from headwise_regression.points import PointBatch, PointBatches, Points, read_points
@@ -75,7 +75,7 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
 
     def planned_step(self, recipe: RegressionRecipe, bundle: Path | None = None) -> PlannedStep:
         """Points as rows of one token; without a bundle one input is assumed."""
-        num_inputs = 1 if bundle is None else Regressor.load(bundle).num_inputs
+        num_inputs = 1 if bundle is None else read_json(bundle / COLUMNS)
 
         def make_loss(module: nn.Module, chunk_size: int) -> SquaredError:
             assert isinstance(module, Network)
@@ -87,6 +87,7 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
             trainable=make_loss,
             batch=lambda rows, length: PointBatch(torch.ones(rows, num_inputs), torch.ones(rows)),
             row=1,
+            sample=Sample(("One point", "一个数据点"), ("point", "数据点"), length=1),
         )
 
     def learner(
@@ -108,6 +109,10 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
             return {"loss": mean_loss(module, prepared.valid)}
 
         return Learner(loss, batches, training, None if prepared.valid is None else evaluate)
+
+    def count_tokens(self, recipe: RegressionRecipe, prepared: RegressionData) -> int:
+        """A point counts as a token."""
+        return len(prepared.train)
 
     def trial(self, recipe: RegressionRecipe, prepared: RegressionData, module: nn.Module) -> Trial:
         assert isinstance(module, Network)
@@ -152,7 +157,7 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
 
         is_scored = recipe.data.valid is not None
         return Yardstick(
-            metrics=(metric_of_loss((" of a point", "（每点）")),),
+            metrics=(declared_metric(recipe, "loss"),),
             question={"data.valid": recipe.data.valid},
             read=read,
             is_scored=is_scored,

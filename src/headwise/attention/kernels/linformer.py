@@ -84,15 +84,7 @@ class LinformerAttention(nn.Module):
             BoundedSize("max_length", max_length),
             BoundedSize("chunk", chunk),
         )
-        if rank > max_length:
-            raise UsageError(
-                f"LinformerAttention was given rank={rank} for max_length={max_length}, but a "
-                "summary cannot hold more than the sentence has tokens; "
-                f"build it with rank={max_length} or less, or a larger max_length",
-                f"LinformerAttention 收到 rank={rank}、max_length={max_length}，"
-                "而摘要不会比句子的词元更多；"
-                f"请设 rank={max_length} 或更小，或增大 max_length",
-            )
+        _check_rank(rank, max_length, owner="LinformerAttention")
         self.rank, self.max_length, self.sharing = rank, max_length, sharing
         self.dropout_rate, self.chunk = dropout_rate, chunk
         self.key_summary = nn.Parameter(
@@ -211,6 +203,19 @@ class LinformerAttention(nn.Module):
         return number.gather(1, line.inverse)[:, :num_keys]
 
 
+def _check_rank(rank: int, max_length: int, *, owner: str) -> None:
+    """A rule of the kernel and of its settings; `owner` is whose settings the message names."""
+    if rank > max_length:
+        raise SettingsError(
+            f"{owner}.rank={rank} is over {owner}.max_length={max_length}, but a summary cannot "
+            f"hold more than the sentence has tokens; set {owner}.rank={max_length} or less, or a "
+            f"larger {owner}.max_length",
+            f"{owner}.rank={rank} 大于 {owner}.max_length={max_length}，"
+            f"而摘要不会比句子的词元更多；请设 {owner}.rank={max_length} 或更小，"
+            f"或增大 {owner}.max_length",
+        )
+
+
 class Linformer(AttentionKind):
     """A sentence is projected to `rank` learned mixtures of its tokens; not for a decoder."""
 
@@ -249,15 +254,7 @@ class Linformer(AttentionKind):
 
     @model_validator(mode="after")
     def _sums_up(self) -> "Linformer":
-        if self.rank > self.max_length:
-            raise SettingsError(
-                f"attention.rank={self.rank} is over attention.max_length={self.max_length}, but a "
-                f"summary cannot hold more than the sentence has tokens; set attention.rank="
-                f"{self.max_length} or less, or a larger attention.max_length",
-                f"attention.rank={self.rank} 大于 attention.max_length={self.max_length}，"
-                "而摘要不会比句子的词元更多；"
-                f"请设 attention.rank={self.max_length} 或更小，或增大 attention.max_length",
-            )
+        _check_rank(self.rank, self.max_length, owner="attention")
         return self
 
     @classmethod

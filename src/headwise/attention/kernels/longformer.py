@@ -53,7 +53,7 @@ from headwise.attention.sparse.sparse_attention import (
     dense_by_pairs,
 )
 from headwise.attention.sparse.wide_rows import WideRows
-from headwise.errors import SettingsError, UsageError
+from headwise.errors import SettingsError
 from headwise.initialization import PROJECTION_GAIN, InitialWeights, copy_of, xavier, zeros
 from headwise.settings.kind import Words
 
@@ -117,15 +117,8 @@ class LongformerAttention(SparseAttention):
             BoundedSize("dilation", self.dilation),
             BoundedSize("block", self.block),
         )
-        if not torch.compiler.is_compiling() and self.dilation > 1 and self.num_global > 0:
-            raise UsageError(
-                f"LongformerAttention was given dilation={self.dilation} beside "
-                f"num_global={self.num_global}, but a dilated window has no "
-                "global tokens; build it with num_global=0 or dilation=1",
-                f"LongformerAttention 同时收到 dilation={self.dilation} 与 "
-                f"num_global={self.num_global}，但空洞窗口没有全局词元；"
-                "请设 num_global=0 或 dilation=1",
-            )
+        if not torch.compiler.is_compiling():
+            _check_dilation(self.dilation, self.num_global, owner="LongformerAttention")
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> SparsePlan:
         if self.num_global > 0:
@@ -295,6 +288,17 @@ class LongformerMultiHead(MultiHeadAttention):
         return self._place(q, k, v, position, length=x.shape[1])
 
 
+def _check_dilation(dilation: int, num_global: int, *, owner: str) -> None:
+    """A rule of the kernel and of its settings; `owner` is whose settings the message names."""
+    if dilation > 1 and num_global > 0:
+        raise SettingsError(
+            f"{owner}.dilation={dilation} was given beside {owner}.num_global={num_global}, but a "
+            f"dilated window has no global tokens; set {owner}.num_global=0 or {owner}.dilation=1",
+            f"同时给出了 {owner}.dilation={dilation} 与 {owner}.num_global={num_global}，"
+            f"但空洞窗口没有全局词元；请设 {owner}.num_global=0 或 {owner}.dilation=1",
+        )
+
+
 class Longformer(AttentionKind):
     """A window, and global tokens at the beginning of every sentence, which attend to all and are
     attended to by all; a decoder has no global tokens."""
@@ -321,15 +325,7 @@ class Longformer(AttentionKind):
 
     @model_validator(mode="after")
     def _dilates_without_global(self) -> "Longformer":
-        if self.dilation > 1 and self.num_global > 0:
-            raise SettingsError(
-                f"attention.dilation={self.dilation} stands beside attention.num_global="
-                f"{self.num_global}, but a dilated window has no global tokens; set "
-                "attention.num_global=0 or attention.dilation=1",
-                f"attention.dilation={self.dilation} 与 attention.num_global={self.num_global} "
-                "同时出现，"
-                "但空洞窗口没有全局词元；请设 attention.num_global=0 或 attention.dilation=1",
-            )
+        _check_dilation(self.dilation, self.num_global, owner="attention")
         return self
 
     @classmethod

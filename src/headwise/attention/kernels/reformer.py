@@ -337,7 +337,7 @@ class Reformer(AttentionKind):
 
     @property
     def takes(self) -> frozenset[Need]:
-        return frozenset(("places",))
+        return frozenset(("rotations",))
 
     def refuse_role(self, role: Role) -> Words | None:
         return ONE_SEQUENCE if role == "cross" else None

@@ -57,14 +57,7 @@ class WindowAttention(SparseAttention):
             BoundedSize("block", self.block),
         )
         check_sizes("WindowAttention", *sizes)
-        if self.left == self.right == 0:
-            raise UsageError(
-                "a window of 0 tokens to the left and 0 to the right was given, so a token would "
-                "see only itself; it needs at least one "
-                "neighbour: build it with left=1 or more",
-                "窗口向左 0 个、向右 0 个词元，词元只能看到自己；至少要有一个邻居：请设 left=1 "
-                "或更大",
-            )
+        _check_reach(self.left, self.right, owner="WindowAttention")
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> SparsePlan:
         # the position of a query is its index unless the mask has an offset
@@ -157,8 +150,19 @@ def bias_of_last(bias: Bias | None, num_kept: int) -> Tensor | DistanceBias | No
         return None
     if isinstance(bias, DistanceBias):
         return DistanceBias(bias.table, bias.first, offset=num_kept - 1)
-    assert not isinstance(bias, VectorBias), "fitting.py"
+    assert not isinstance(bias, VectorBias), "Window declares that it does not take `weights`"
     return bias[..., -num_kept:]
+
+
+def _check_reach(left: int, right: int, *, owner: str) -> None:
+    """A rule of the kernel and of its settings; `owner` is whose settings the message names."""
+    if left == right == 0:
+        raise SettingsError(
+            f"{owner}.left and {owner}.right are both 0, so a token would attend only to itself; a "
+            f"window needs at least one neighbour: set {owner}.left=1 or more",
+            f"{owner}.left 与 {owner}.right 均为 0，词元只能关注自己；"
+            f"窗口至少要有一个邻居：请设 {owner}.left=1 或更大",
+        )
 
 
 class Window(AttentionKind):
@@ -182,13 +186,7 @@ class Window(AttentionKind):
 
     @model_validator(mode="after")
     def _sees_more_than_itself(self) -> "Window":
-        if self.left + self.right == 0:
-            raise SettingsError(
-                "attention.left and attention.right are both 0, so a token would see only itself; "
-                "a window needs at least one neighbour: set attention.left=1 or more",
-                "attention.left 与 attention.right 均为 0，词元只能看到自己；"
-                "窗口至少要有一个邻居：请设 attention.left=1 或更大",
-            )
+        _check_reach(self.left, self.right, owner="attention")
         return self
 
     @classmethod

@@ -129,7 +129,7 @@ class ModelPath(Input):
 
 
 class ModelOrCheckpoint(ModelPath):
-    """A translator; with the option --checkpoint also a run that is not finished."""
+    """A model; with the option --checkpoint also a run that is not finished."""
 
     takes_checkpoint = True
 
@@ -143,13 +143,15 @@ class LanguageBundlePath(ModelPath):
 class LanguageModelPath(LanguageBundlePath):
     """A language model: a bundle, a run or an ARPA file."""
 
+    takes_checkpoint = True
+
     def locate(self) -> Path | None:
         from headwise.models.ngram.arpa import is_arpa
 
         return InputFile(self).locate() if is_arpa(Path(self)) else super().locate()
 
 
-class LabelModelPath(ModelPath):
+class LabelModelPath(ModelOrCheckpoint):
     """A classifier or tagger."""
 
     recipe = "sst2"
@@ -161,7 +163,7 @@ class WordVectorModelPath(ModelPath):
     recipe = "word-vectors"
 
 
-class WordReaderPath(ModelPath):
+class WordReaderPath(ModelOrCheckpoint):
     """A model with contextual or static vectors of words."""
 
     recipe = "english-elmo"

@@ -19,6 +19,7 @@ from rich.table import Table
 from headwise.cli.terminal.tables import print_table
 from headwise.cli.terminal.wrapping import join_parts, terminal_width, wrap_text, write_line
 from headwise.language import clock, say
+from headwise.tasks.declared_results import Result, Results, write_value
 from headwise.tasks.result_rows import result_rows
 from headwise.tasks.table import find_entry
 
@@ -45,6 +46,7 @@ class TrainingDisplay:
         self._last_line = -PLAIN_SECONDS
         self._rate = 0.0
         self._printed = ""
+        self._metrics: Results = {}
         self._counted = ""
         self._began = 0.0
         self._held_back = ""
@@ -99,13 +101,16 @@ class TrainingDisplay:
             self.console.print(self._held_back, soft_wrap=True)
         self._held_back, self._counted = "", ""
 
+    def learn_metrics(self, metrics: Results) -> None:
+        self._metrics = metrics
+
     def training(self, progress: "Progress") -> None:
         # During validation and saving there is no training; the last rate stays visible.
         self._rate = progress.tokens_per_second or self._rate
         parts = [
             f"{say('step', '步')} {progress.step:,}/{progress.steps:,}",
             f"{say('loss', '损失')} " + ("–" if progress.loss is None else f"{progress.loss:.3f}"),
-            *(_validated(name, value) for name, value in (progress.metrics or {}).items()),
+            *(self._validated(name, value) for name, value in (progress.metrics or {}).items()),
             f"{self._rate:,.0f} {say('tokens/s', '词元/秒')}",
             f"{say('time', '用时')} {clock(progress.seconds)}",
             f"{say('left', '剩余')} {clock(progress.seconds_left)}",
@@ -120,6 +125,12 @@ class TrainingDisplay:
         self._show(
             " · ".join(parts), progress.step, progress.steps, ended=progress.phase == "finished"
         )
+
+    def _validated(self, key: str, value: float) -> str:
+        """A number of the last validation."""
+        declared = self._metrics.get(key, Result((key, key), "loss"))
+        written = write_value(value, declared.unit)
+        return f"{say('valid', '验证')} {say(*declared.title)} {written}"
 
     def _show(self, line: str, done: int, total: int | None, *, ended: bool) -> None:
         if not self.console.is_terminal:
@@ -163,19 +174,6 @@ class TrainingDisplay:
             self._live = None
 
 
-def _validated(name: str, value: float) -> str:
-    """A number of the last validation."""
-    names = {
-        "loss": say("loss", "损失"),
-        "perplexity": say("perplexity", "困惑度"),
-        "accuracy": say("accuracy", "准确率"),
-        "bleu": "BLEU",
-        "chrf": "chrF",
-    }
-    digits = 1 if name in ("bleu", "chrf") else 3
-    return f"{say('valid', '验证')} {names.get(name, name)} {value:.{digits}f}"
-
-
 def print_description(description: "Description") -> None:
     for title, headings, rows in description.tables():
         print_table(headings, rows, title=title)
@@ -211,7 +209,7 @@ def print_scores(result: "MeasuredScores") -> None:
 def print_summary(summary: "RunSummary") -> None:
     print_table(
         (say("result", "结果"), say("value", "值"), say("details", "说明")),
-        result_rows(summary.results),
+        result_rows(summary.results, type(summary.recipe)),
     )
     for note in summary.notes:
         write_line(f"{say('note', '注意')}{say(': ', '：')}{note}")

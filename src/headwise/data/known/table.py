@@ -14,7 +14,7 @@ from headwise.data.known.checksums import CHECKSUMS
 Form = Literal["parallel", "lines", "tagged", "classes", "reviews", "questions", "conllu", "senses"]
 """lines: plain text; tagged: word/TAG word/TAG …; classes: text, tab, label; reviews: CSV with a
 header, label first; questions: the label is the first word; conllu: Universal Dependencies; senses:
-word, sense, its place, sentence (data/labels/word_senses.py)."""
+word, sense, its position, sentence (data/labels/word_senses.py)."""
 LABELLED: tuple[Form, ...] = ("tagged", "classes", "reviews", "questions", "conllu")
 Change = Literal["latin-1", "trim"]
 """What is changed in a publisher's text: latin-1 becomes UTF-8; an empty line at the end is

@@ -29,14 +29,14 @@ Shape = Literal["one", "each"]
 Column = Annotated[int, pydantic.Field(ge=0, le=1000)]
 
 
-class _Labels(Settings):
+class _LabelSource(Settings):
     limit: int | None = pydantic.Field(default=None, ge=1)
     """Take at most this many texts or sentences from the start (after `split`)."""
     split: SplitSettings | None = None
     """Take only a part, chosen by a hash of the text."""
 
 
-class LabelTable(_Labels):
+class LabelTable(_LabelSource):
     """Text and label in two columns of a tab-separated file."""
 
     kind: Literal["tsv"] = "tsv"
@@ -47,7 +47,7 @@ class LabelTable(_Labels):
     """The first line names the columns."""
 
 
-class LabelCommaTable(_Labels):
+class LabelCommaTable(_LabelSource):
     """Text and label in two columns of comma-separated values."""
 
     kind: Literal["csv"] = "csv"
@@ -58,7 +58,7 @@ class LabelCommaTable(_Labels):
     """The first line names the columns."""
 
 
-class LeadingLabels(_Labels):
+class LeadingLabels(_LabelSource):
     """The first word of each line is its label."""
 
     kind: Literal["leading"] = "leading"
@@ -67,7 +67,7 @@ class LeadingLabels(_Labels):
     """Of a label such as DESC:manner keep only the part before the colon."""
 
 
-class Conllu(_Labels):
+class Conllu(_LabelSource):
     """Universal Dependencies."""
 
     kind: Literal["conllu"] = "conllu"
@@ -76,21 +76,21 @@ class Conllu(_Labels):
     """The universal tags (UPOS) or the tags of the language (XPOS)."""
 
 
-class WordColumns(_Labels):
+class WordColumns(_LabelSource):
     """A word, a tab, its tag; an empty line between sentences."""
 
     kind: Literal["columns"] = "columns"
     path: Path
 
 
-class SlashedWords(_Labels):
+class SlashedWords(_LabelSource):
     """word/TAG word/TAG … on each line."""
 
     kind: Literal["slashed"] = "slashed"
     path: Path
 
 
-class AlignedTags(_Labels):
+class AlignedTags(_LabelSource):
     """Words in one file, their tags in another."""
 
     kind: Literal["aligned"] = "aligned"
@@ -99,7 +99,7 @@ class AlignedTags(_Labels):
     """The file of tags."""
 
 
-class KnownLabels(_Labels):
+class KnownLabels(_LabelSource):
     """A part of a known public corpus, such as sst2/train."""
 
     kind: Literal["known"] = "known"

@@ -30,7 +30,7 @@ class Occurrence(NamedTuple):
 
     word: str
     sense: str
-    place: int
+    position: int
     sentence: tuple[str, ...]
 
 
@@ -58,10 +58,10 @@ def read_senses(source: str, *, words: tuple[str, ...] = ()) -> Occurrences:
             f"{source} 中没有词 {missing[0]!r}；可选：{'、'.join(there)[:400]}",
         )
     asked = [one for one in rows if not words or one.word in words]
-    kept = tuple(one for one in asked if one.sentence[one.place].lower() == one.word.lower())
+    kept = tuple(one for one in asked if one.sentence[one.position].lower() == one.word.lower())
     if not kept:
         raise DataError(
-            "has no occurrence written as its word; each line is word, sense, place (from 0), "
+            "has no occurrence written as its word; each line is word, sense, position (from 0), "
             "sentence, with tabs between",
             "没有按原词书写的出现；每行应为：词、义项、位置（从 0 数起）、句子，以制表符分隔",
             file=path,
@@ -91,7 +91,7 @@ def _rows(path: Path) -> Iterator[Occurrence]:
         words = tuple(cells[3].split())
         if not cells[2].isdecimal() or len(cells[2]) > 6 or int(cells[2]) >= len(words):
             raise _wrong(
-                f"has {len(words)} words and the place {cells[2]!r:.20}",
+                f"has {len(words)} words and the position {cells[2]!r:.20}",
                 f"有 {len(words)} 个词，位置为 {cells[2]!r:.20}",
                 path,
                 number,
@@ -101,7 +101,7 @@ def _rows(path: Path) -> Iterator[Occurrence]:
 
 def _wrong(en: str, zh: str, path: Path, number: int) -> DataError:
     return DataError(
-        f"{en}; needed are word, sense, the word's place among the words (from 0) and the "
+        f"{en}; needed are word, sense, the word's position among the words (from 0) and the "
         "sentence, with tabs between",
         f"{zh}；需要：词、义项、该词在句中的位置（从 0 数起）、句子，以制表符分隔",
         file=path,

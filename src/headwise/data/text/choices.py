@@ -34,19 +34,19 @@ class _Text(Settings):
     """Take at most this many lines, after the skipped ones."""
 
 
-class _SplitText(_Text):
+class _DividedText(_Text):
     split: SplitSettings | None = None
     """Take only a part, chosen by a hash of the line."""
 
 
-class TextFile(_SplitText):
+class TextFile(_DividedText):
     """One file, one sentence a line."""
 
     kind: Literal["text"] = "text"
     path: Path
 
 
-class TextColumn(_SplitText):
+class TextColumn(_DividedText):
     """One column of a tab-separated file."""
 
     kind: Literal["tsv"] = "tsv"
@@ -56,7 +56,7 @@ class TextColumn(_SplitText):
     """The first line names the columns."""
 
 
-class KnownTextCorpus(_SplitText):
+class KnownTextCorpus(_DividedText):
     """A part of a known public corpus, such as ptb/train."""
 
     kind: Literal["known"] = "known"
@@ -101,7 +101,7 @@ class TextDataSettings(Settings):
     def _check_split(self) -> "TextDataSettings":
         named = (*self.train, *self.valid, *self.test)
         check_splits(
-            [text.split for text in named if isinstance(text, _SplitText)], language=self.language
+            [text.split for text in named if isinstance(text, _DividedText)], language=self.language
         )
         return self
 
@@ -138,7 +138,7 @@ def read_each(
     for text in texts:
         lines = (line.strip() for line in _read(text, language, in_words=in_words))
         kept: Iterator[str] = lines if keep_empty else filter(None, lines)
-        if isinstance(text, _SplitText) and (split := text.split) is not None:
+        if isinstance(text, _DividedText) and (split := text.split) is not None:
             kept = _take_part(kept, split)
         yield from islice(kept, text.skip, None if text.limit is None else text.skip + text.limit)
 

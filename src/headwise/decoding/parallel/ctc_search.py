@@ -31,7 +31,7 @@ from headwise.decoding.parallel.ctc import (
 from headwise.decoding.parallel.excluded_tokens import excluded_tokens
 from headwise.decoding.parallel.protocol import AlignedModel
 from headwise.decoding.request_option import RequestOption
-from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult
+from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
@@ -100,7 +100,8 @@ class CtcSearch(Generator):
             found = [[_as_hypothesis(path, path.log_probability)] for path in paths]
         for i, hypotheses in zip(filled, found, strict=True):
             limit = limit_for(settings.max_length, len(sources[i])) - 1
-            results[i] = SearchResult(tuple(_cut(one, limit) for one in hypotheses))
+            kept = tuple(_cut(one, limit) for one in hypotheses)
+            results[i] = SearchResult(kept, passes=written_at_once(kept[0]) if traced else ())
             if watcher.on_result is not None:
                 watcher.on_result(i, results[i])
         return results

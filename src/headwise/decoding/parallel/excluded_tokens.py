@@ -6,6 +6,8 @@ words only, so </s> is excluded like padding and <s>; the unknown token is exclu
 Tested through every search of this folder.
 """
 
+from collections.abc import Sequence
+
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,6 +20,6 @@ def excluded_tokens(settings: GenerationSettings) -> tuple[int, ...]:
     return (PAD, BOS, EOS) if settings.allow_unknown else (PAD, BOS, EOS, UNKNOWN)
 
 
-def exclude(scores: Float[Tensor, "*row vocab"], excluded: tuple[int, ...]) -> None:
+def exclude(scores: Float[Tensor, "*row vocab"], excluded: Sequence[int]) -> None:
     """Give these tokens the log-probability -inf, in place."""
     scores[..., list(excluded)] = float("-inf")

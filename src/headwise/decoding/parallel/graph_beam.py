@@ -76,13 +76,13 @@ class _Prefix(NamedTuple):
     language: float
 
 
-class _Finished(NamedTuple):
+class _FinishedText(NamedTuple):
     score: float
     log_probability: float
     tokens: tuple[int, ...]
 
 
-class _Sentence(NamedTuple):
+class _GraphOfSentence(NamedTuple):
     """One sentence without padding, on the CPU, in fp64."""
 
     emitted: Float[Tensor, "vertex rank"]
@@ -99,7 +99,7 @@ def beam_texts(graph: Graph, beam: GraphBeam) -> list[list[GraphText]]:
     found = []
     for number, count in enumerate(graph.vertex_count.tolist()):
         words, word = graph.tokens[number, :count].cpu().unique(return_inverse=True)
-        sentence = _Sentence(
+        sentence = _GraphOfSentence(
             graph.log_probabilities[number, :count].cpu().double().exp(),
             graph.links[number, :count, :count].cpu().double().exp(),
             words.tolist(),
@@ -116,14 +116,14 @@ def beam_texts(graph: Graph, beam: GraphBeam) -> list[list[GraphText]]:
     return found
 
 
-def _search(sentence: _Sentence, beam: GraphBeam) -> list[_Finished]:
+def _search(sentence: _GraphOfSentence, beam: GraphBeam) -> list[_FinishedText]:
     num_vertices = len(sentence.passed)
     limit = num_vertices if beam.max_length is None else min(beam.max_length, num_vertices)
     start = torch.zeros(num_vertices, dtype=torch.double)
     start[0] = 1.0
     # Before the first token a walk is about to enter vertex 0.
     prefixes = [_Prefix((), start, 0.0, 0.0)]
-    finished: list[_Finished] = []
+    finished: list[_FinishedText] = []
     for length in range(1, limit + 1):
         arrived = torch.stack([prefix.walks for prefix in prefixes])
         if length > 1:
@@ -137,11 +137,11 @@ def _search(sentence: _Sentence, beam: GraphBeam) -> list[_Finished]:
 
 
 def _extend(
-    sentence: _Sentence,
+    sentence: _GraphOfSentence,
     beam: GraphBeam,
     prefixes: list[_Prefix],
     arrived: Float[Tensor, "prefix vertex"],
-    finished: list[_Finished],
+    finished: list[_FinishedText],
 ) -> list[_Prefix]:
     """The best prefixes that are one token longer; texts that end are added to `finished`."""
     number_of_words = len(sentence.words)
@@ -160,7 +160,7 @@ def _extend(
         score = (total + beam.language_weight * end.language) / len(end.tokens) ** (
             beam.length_exponent
         )
-        finished.append(_Finished(score, total, end.tokens))
+        finished.append(_FinishedText(score, total, end.tokens))
     grown = []
     for total, prefix, word in _best(going.log() + known, beam):
         longer = _grow(sentence, beam, prefixes[prefix], word)
@@ -182,7 +182,7 @@ def _best(totals: Float[Tensor, "prefix word"], beam: GraphBeam) -> list[tuple[f
     ]
 
 
-def _grow(sentence: _Sentence, beam: GraphBeam, prefix: _Prefix, word: int) -> _Prefix:
+def _grow(sentence: _GraphOfSentence, beam: GraphBeam, prefix: _Prefix, word: int) -> _Prefix:
     token = sentence.words[word]
     language = prefix.language
     if beam.language is not None:
@@ -195,7 +195,10 @@ def _rank(prefix: _Prefix, beam: GraphBeam) -> float:
 
 
 def _is_decided(
-    prefixes: list[_Prefix], finished: list[_Finished], beam: GraphBeam, lengths: tuple[int, int]
+    prefixes: list[_Prefix],
+    finished: list[_FinishedText],
+    beam: GraphBeam,
+    lengths: tuple[int, int],
 ) -> bool:
     """Whether no prefix can beat the texts found, at whichever of the lengths that are left."""
     if len(finished) < beam.num_best:
@@ -205,7 +208,7 @@ def _is_decided(
     return _rank(prefixes[0], beam) / most**beam.length_exponent <= finished[-1].score
 
 
-def _align(sentence: _Sentence, tokens: Sequence[int]) -> GraphPath:
+def _align(sentence: _GraphOfSentence, tokens: Sequence[int]) -> GraphPath:
     """The most probable path that writes these tokens."""
     links = sentence.passed.log()
     numbers = {token: number for number, token in enumerate(sentence.words)}

@@ -34,7 +34,7 @@ from headwise.decoding.parallel.graph import (
 from headwise.decoding.parallel.graph_beam import GraphBeam, beam_texts
 from headwise.decoding.parallel.protocol import GraphModel
 from headwise.decoding.request_option import RequestOption
-from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult
+from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
@@ -121,7 +121,8 @@ class GraphSearch(Generator):
         graph = self.graph(memory, settings, count=NUM_RANKED if is_beam else 1)
         found = search_graph(graph, settings, longest=max(limits))
         for i, limit, hypotheses in zip(filled, limits, found, strict=True):
-            results[i] = SearchResult(tuple(_cut(one, limit - 2) for one in hypotheses))
+            kept = tuple(_cut(one, limit - 2) for one in hypotheses)
+            results[i] = SearchResult(kept, passes=written_at_once(kept[0]) if traced else ())
             if watcher.on_result is not None:
                 watcher.on_result(i, results[i])
         return results

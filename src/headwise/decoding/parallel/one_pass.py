@@ -7,12 +7,13 @@
 A model that predicts the length gives several candidates for one sentence, which are computed side
 by side (Ghazvininejad et al. 2019 call it length beam). A model with a fixed number of positions
 gives one, cut at the first end of sentence. The log-probability of the end of a sentence is that of
-the length.
+the length. Mask-Predict (mask_predict.py) has more passes over the same candidates.
 
 Gu et al. 2018. Tested against: a fake model that spells a word, argmax by hand, and: a sentence
 alone = in any batch.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -23,13 +24,19 @@ from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import NO_WATCHER, Generator, Watcher
+from headwise.decoding.parallel.excluded_tokens import excluded_tokens
+from headwise.decoding.parallel.mask_predict import (
+    CandidatePass,
+    MaskPredictSettings,
+    read_passes,
+    run_passes,
+)
 from headwise.decoding.parallel.protocol import ParallelModel, PartialTargets
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
-from headwise.decoding.rules.next_token import MINUS_INFINITY, forbid_special
 from headwise.text.tokenizer import EOS, PAD
 
 CERTAIN_END = 20.0
@@ -47,6 +54,7 @@ class OnePassSettings(GenerationSettings):
         "alignment",
         "graph",
     )
+    records_passes: ClassVar[bool] = True
     summary: ClassVar[str] = "All tokens at once, by a parallel model."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "lengths": RequestOption(5, low=1, high=16, description="lengths that are tried")
@@ -58,6 +66,8 @@ class OnePassSettings(GenerationSettings):
 
 
 class OnePass(Generator):
+    """One pass or several over the candidates of each sentence."""
+
     honours: ClassVar[frozenset[Rule]] = frozenset({"min_length", "allow_unknown"})
 
     def __init__(self, model: ParallelModel) -> None:
@@ -74,9 +84,7 @@ class OnePass(Generator):
         traced: bool = False,
         watcher: Watcher = NO_WATCHER,
     ) -> list[SearchResult]:
-        assert isinstance(settings, OnePassSettings)
-        if watcher.before_step is not None:
-            watcher.before_step()
+        assert isinstance(settings, OnePassSettings | MaskPredictSettings)
         filled = [i for i, source in enumerate(sources) if len(source)]
         results = [EMPTY_RESULT] * len(sources)
         if not filled:
@@ -86,16 +94,49 @@ class OnePass(Generator):
         candidates, ends = propose_lengths(
             self.model, memory, limits, count=settings.lengths, shortest=settings.min_length + 1
         )
-        scores = self.model.predict(memory, candidates)
-        forbid_special(scores, settings)
-        if self.model.num_begins is None:
-            scores[..., EOS] = MINUS_INFINITY  # the length says where the sentence ends
-        found = read_hypotheses(self.model, candidates, ends, scores, limits=limits)
-        for i, hypotheses in zip(filled, found, strict=True):
-            results[i] = SearchResult((max(hypotheses, key=lambda one: one.score),))
+        passes = self.complete(memory, candidates, settings, watcher=watcher, traced=traced)
+        written = hypotheses_of(self.model, candidates, ends, passes, limits=limits)
+        rows = rows_by_score(candidates, [one.score for one in written])
+        num_best = settings.num_best if isinstance(settings, MaskPredictSettings) else 1
+        for i, own in zip(filled, rows, strict=True):
+            best = written[own[0]]
+            record = read_passes(passes, row=own[0], num_words=len(best.tokens)) if traced else ()
+            hypotheses = tuple(written[row] for row in own[:num_best])
+            results[i] = SearchResult(hypotheses, passes=record)
             if watcher.on_result is not None:
                 watcher.on_result(i, results[i])
         return results
+
+    def complete(
+        self,
+        memory: Any,
+        candidates: PartialTargets,
+        settings: GenerationSettings,
+        *,
+        watcher: Watcher,
+        traced: bool,
+    ) -> Sequence[CandidatePass]:
+        """The candidates after each pass, or after the last one if nobody wants to see the others.
+
+        Candidates without any word to predict have no pass.
+        """
+        excluded = excluded_tokens(settings)
+        ends_known = self.model.num_begins is None
+
+        def predict(targets: PartialTargets) -> Tensor:
+            scores = self.model.predict(memory, targets)
+            if not ends_known:
+                scores[:, : settings.min_length, EOS] = float("-inf")
+            return scores
+
+        passes = run_passes(
+            predict,
+            candidates,
+            num_passes=settings.passes if isinstance(settings, MaskPredictSettings) else 1,
+            excluded=[token for token in excluded if ends_known or token != EOS],
+            before_pass=watcher.before_step,
+        )
+        return deque(passes, maxlen=None if traced else 1)
 
     @torch.no_grad()
     def read(
@@ -120,11 +161,16 @@ class OnePass(Generator):
         scores = self.model.predict(memory, candidates)
         yield from scores[:, : len(target)].unbind(1)
         if self.model.num_begins is None:
-            end = torch.zeros_like(scores[:, 0])
-            end[:, EOS] = CERTAIN_END
-            yield end.log_softmax(-1)
+            yield certain_end(scores[:, 0])
         elif len(target) < positions:
             yield scores[:, len(target)]
+
+
+def certain_end(scores: Float[Tensor, "source vocab"]) -> Float[Tensor, "source vocab"]:
+    """The distribution where the length says that the sentence ends; `scores` give its shape."""
+    end = torch.zeros_like(scores)
+    end[:, EOS] = CERTAIN_END
+    return end.log_softmax(-1)
 
 
 def of_lengths(sentence: Tensor, length: Tensor, *, ends_known: bool) -> PartialTargets:
@@ -173,33 +219,22 @@ def propose_lengths(
     return candidates, values[usable]
 
 
-def read_hypotheses(
-    model: ParallelModel,
-    candidates: PartialTargets,
-    ends: Float[Tensor, " candidate"],
-    scores: Float[Tensor, "candidate position vocab"],
-    *,
-    limits: Sequence[int],
-) -> list[list[Hypothesis]]:
-    """The most probable tokens of each candidate, by sentence."""
-    values, tokens = scores.max(-1)
-    return hypotheses_of(model, candidates, ends, tokens.tolist(), values.tolist(), limits=limits)
-
-
 def hypotheses_of(
     model: ParallelModel,
     candidates: PartialTargets,
     ends: Float[Tensor, " candidate"],
-    tokens: Sequence[Sequence[int]],
-    values: Sequence[Sequence[float]],
+    passes: Sequence[CandidatePass],
     *,
     limits: Sequence[int],
-) -> list[list[Hypothesis]]:
-    """PartialTargets whose tokens are chosen, as hypotheses, by sentence."""
-    found: list[list[Hypothesis]] = [[] for _ in limits]
-    columns = (candidates.sentence.tolist(), candidates.length.tolist(), ends.tolist())
-    for row, (sentence, length, end) in enumerate(zip(*columns, strict=True)):
-        here, scored = list(tokens[row][:length]), list(values[row][:length])
+) -> list[Hypothesis]:
+    """The candidates after the last pass, as hypotheses."""
+    tokens, values = candidates.known, torch.zeros(candidates.known.shape)
+    if passes:
+        tokens, values = passes[-1].tokens, passes[-1].confidence
+    columns = (candidates.sentence, candidates.length, ends, tokens, values)
+    found: list[Hypothesis] = []
+    for sentence, length, end, row, scores in zip(*(x.tolist() for x in columns), strict=True):
+        here, scored = row[:length], scores[:length]
         if model.num_begins is None:
             here, scored, finished = here[:-1], [*scored[:-1], end], True
         else:
@@ -207,7 +242,14 @@ def hypotheses_of(
             place = here.index(EOS) if EOS in here[:limit] else limit
             finished = place < limit
             here, scored = here[:place], scored[: place + finished]
-        total = sum(scored)
         mean = sum(scored[: len(here)]) / max(1, len(here))
-        found[sentence].append(Hypothesis(tuple(here), total, mean, tuple(scored), finished))
+        found.append(Hypothesis(tuple(here), sum(scored), mean, tuple(scored), finished))
     return found
+
+
+def rows_by_score(candidates: PartialTargets, scores: Sequence[float]) -> list[list[int]]:
+    """The rows of each sentence, best first; of equal ones the more probable length first."""
+    rows: dict[int, list[int]] = {}
+    for row, sentence in enumerate(candidates.sentence.tolist()):
+        rows.setdefault(sentence, []).append(row)
+    return [sorted(rows[sentence], key=lambda row: -scores[row]) for sentence in sorted(rows)]

@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from headwise.decoding.parallel.edit_round import EditPolicies
+
 
 @dataclass(frozen=True)
 class PartialTargets:
@@ -166,4 +168,18 @@ class GraphModel(Protocol):
         Int[Tensor, " sentence"],
     ]:
         """Log-probabilities of tokens and links, and the number of vertices."""
+        ...
+
+
+@runtime_checkable
+class EditedModel(Protocol):
+    """A model that deletes and inserts words."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def read_sources(self, sources: Sequence[Sequence[int]]) -> Any: ...
+
+    def policies(self, memory: Any) -> EditPolicies:
+        """What it decides about sequences of these sources."""
         ...

@@ -115,6 +115,17 @@ def require_attention(translator: Translator) -> EncoderDecoder:
     return model
 
 
+def refuse_other_positions(model: EncoderDecoder) -> None:
+    """Refuse a decoder whose positions are not those of the pieces."""
+    if isinstance(model, ParallelTranslator) and model.factor:
+        raise UsageError(
+            f"the decoder of this model has {model.factor} positions for each source token, not "
+            "one for each piece of the translation; ask for kind=encoder_self",
+            f"该模型的解码器对每个源词元有 {model.factor} 个位置，与译文的子词并不一一对应；"
+            "请使用 kind=encoder_self",
+        )
+
+
 def calculate_row(
     translator: Translator,
     text: str,
@@ -133,13 +144,8 @@ def calculate_row(
     of the search and may stop the work by raising an exception.
     """
     model = require_attention(translator)
-    if kind != "encoder_self" and isinstance(model, ParallelTranslator) and model.factor:
-        raise UsageError(
-            f"the decoder of this model has {model.factor} positions for each source token, not "
-            "one for each piece of the translation; ask for kind=encoder_self",
-            f"该模型的解码器对每个源词元有 {model.factor} 个位置，与译文的子词并不一一对应；"
-            "请使用 kind=encoder_self",
-        )
+    if kind != "encoder_self":
+        refuse_other_positions(model)
     source_ids = translator.tokenizers.source.encode(text)
     if not source_ids:
         raise UsageError("the text is empty; give a sentence", "文本为空；请给出一个句子")
@@ -171,6 +177,10 @@ def calculate_row(
     caught = capture_layer_inputs(attention, lambda: model.attention_maps(source_row, target_row))
     own = translator.decoder_pieces(target_ids)
     key_pieces = own if kind == "decoder_self" else source_pieces
+    if kind != "encoder_self" and isinstance(model, ParallelTranslator) and model.edits is not None:
+        # A decoder that edits also reads the beginning of the sentence, at the first position.
+        query, query_pieces = query + 1, ("<s>", *query_pieces)
+        key_pieces = ("<s>", *own) if kind == "decoder_self" else source_pieces
     return calculate_steps(
         caught, head=head, query=query, query_pieces=query_pieces, key_pieces=key_pieces
     )

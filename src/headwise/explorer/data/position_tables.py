@@ -148,7 +148,7 @@ def show_positions(
         head_dim = dim // num_heads
         one = torch.full((1, 1, length, head_dim), math.sqrt(1 / head_dim))
         place = torch.arange(length)[None]
-        _, turned, _ = relation.place(one, one, one, place, length=length)
+        _, turned, _ = relation.encode(one, one, one, place, length=length)
         return _by_position(shown, turned[0, 0])
     assert parts.added is not None, "what is not told to attention is added to tokens"
     return _by_position(shown, parts.added(torch.arange(length)[None], length=length)[0])

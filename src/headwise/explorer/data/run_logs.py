@@ -18,7 +18,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -37,7 +37,11 @@ from headwise.explorer.data.untrusted_files import (
     read_json_inside,
     text_of,
 )
+from headwise.settings.kind import by_language
 from headwise.settings.reading import DEFAULT_TASK, read_yaml
+from headwise.tasks.declared_results import Results
+from headwise.tasks.result_rows import EVERY_RUN
+from headwise.tasks.table import find_entry
 
 LOG = "log.jsonl"
 MAX_RUNS, MAX_ENTRIES, MAX_DEPTH = 200, 4000, 3
@@ -179,6 +183,28 @@ def _scores(root: Path, path: Path) -> dict[str, float]:
         if (number := number_of(value)) is not None:
             scores[text_of(name, 60)] = float(number)
     return dict(list(scores.items())[:MAX_FIELDS])
+
+
+def declared_tasks(runs: Iterable[RunEntry]) -> dict[str, dict[str, Any]]:
+    """What the tasks of these runs declare: names of the task, its metrics and its other numbers.
+
+    A task of a package that is not installed, or that is broken, is left out.
+    """
+    found = {}
+    for word in sorted({run.task for run in runs if run.task is not None}):
+        with contextlib.suppress(HeadwiseError):
+            entry = find_entry(word)
+            if entry is not None:
+                found[word] = {
+                    "title": by_language(entry.name),
+                    "metrics": _as_dicts(entry.recipe_type.metrics),
+                    "results": _as_dicts({**EVERY_RUN, **entry.recipe_type.results}),
+                }
+    return found
+
+
+def _as_dicts(declared: Results) -> dict[str, dict[str, Any]]:
+    return {key: one.as_dict() for key, one in declared.items()}
 
 
 class NoRunError(UsageError):

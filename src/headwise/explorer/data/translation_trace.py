@@ -1,4 +1,4 @@
-"""The trace of one translation: its search, tree, choices at every step, and attention.
+"""The trace of one translation: its search tree or passes, choices at every step, and attention.
 
 The explorer's page asks for it. Only the parts that the page asks for are computed, and a reply has
 at most MAX_VALUES weights, because attention of long sentences is large (6 layers × 8 heads × 512²
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.generator import Watcher
-from headwise.decoding.results import Hypothesis
+from headwise.decoding.results import Hypothesis, WrittenPass
 from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
 from headwise.explorer.data.attention_maps import MAP_KINDS, AttentionMap, MapKind
@@ -50,6 +50,8 @@ class TranslationTrace:
     """The texts of the hypotheses."""
     tree: SearchTree | None
     """None if the decoding records no tree (`GenerationSettings.can_trace`)."""
+    passes: tuple[WrittenPass, ...]
+    """What each pass wrote; empty if the decoding has no passes (`records_passes`)."""
     decisions: tuple[Decision, ...]
     maps: tuple[AttentionMap, ...]
     present: tuple[tuple[MapKind, int, int], ...]
@@ -77,7 +79,11 @@ def trace_sentence(
     settings = translator.within_positions(settings)
     phrases = replace(encode_phrases(settings, translator.tokenizers.target), prefix=tuple(prefix))
     (result,) = translator.generator(settings).generate(
-        [source], settings, phrases, traced=settings.can_trace, watcher=Watcher(before_step)
+        [source],
+        settings,
+        phrases,
+        traced=settings.can_trace or settings.records_passes,
+        watcher=Watcher(before_step),
     )
     best, decoder = result.best, translator.tokenizers.target
     decisions: tuple[Decision, ...] = ()
@@ -101,6 +107,7 @@ def trace_sentence(
         hypotheses=result.hypotheses,
         texts=tuple(decoder.decode(hypothesis.tokens) for hypothesis in result.hypotheses),
         tree=None if result.trace is None else build_tree(result.trace, result.hypotheses),
+        passes=result.passes,
         decisions=decisions,
         maps=() if maps is None else choose_maps(every, maps),
         present=tuple((one.kind, one.layer, len(one.weights)) for one in every),

@@ -270,13 +270,13 @@ def _write_values(axes: "Axes", table: NDArray[np.float64]) -> None:
 def _axis_name(kind: MapKind, axis: str, fonts: Fonts) -> str:
     match kind, axis:
         case ("encoder_self", "query"):
-            return fonts.say("source word that looks", "在看的源词")
+            return fonts.say("source word that attends", "发出关注的源词")
         case ("decoder_self", "key"):
             return fonts.say("target word read so far", "已读入的译词")
         case (_, "query"):
             return fonts.say("target word being predicted", "正在预测的译词")
         case _:
-            return fonts.say("source word looked at", "被看的源词")
+            return fonts.say("source word attended to", "被关注的源词")
 
 
 def _finish(

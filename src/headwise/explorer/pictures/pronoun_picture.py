@@ -67,7 +67,7 @@ TRANSLATION_DEPTH = 96.0
 LARGEST, GAP, WIDE_GAP = 13.0, 8.0, 15.0  # a Chinese word is narrower than the number below it
 SMALLEST_LINK = 0.02
 RESOLVED = 0.1
-"""The least weight on the right noun for which a head counts as looking at it."""
+"""The least weight on the right noun for which a head counts as attending to it."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class LayerHead:
     layer: int = -1
     head: HeadChoice = "mean"
     resolves: bool | None = None
-    """Whether the head looks at the right noun; None if that was not examined."""
+    """Whether the head attends to the right noun; None if that was not examined."""
 
 
 def pronoun_row(
@@ -195,8 +195,8 @@ def draw_pronoun_picture(
     axes.set_axis_off()
     shown_word = f"“{word}”" if fonts.can_draw(word) else "the pronoun"
     title = fonts.say(
-        f"Where {shown_word} looks, and where its translation looks",
-        f"{shown_word}在看哪里，译文的代词又在看哪里",
+        f"What {shown_word} attends to, and what its translation attends to",
+        f"{shown_word}关注哪些词，译文的代词又关注哪些词",
     )
     axes.text(MARGIN, height - 28, title, fontsize=15, color=INK)
     _write_legend(axes, traces[0], fonts, height=height, read=read, written=written)
@@ -235,8 +235,8 @@ def _write_legend(
             where = fonts.say(f"{en}, {layer[0]}, {which[0]}", f"{zh}，{layer[1]}，{which[1]}")
             if place.resolves is False:
                 where = fonts.say(
-                    f"{en.split(' while ')[0]}: no head looks at the right noun in both "
-                    f"sentences; shown: {layer[0]}, {which[0]}",
+                    f"{en.split(' while ')[0]}: no head attends to the right noun in "
+                    f"both sentences; shown: {layer[0]}, {which[0]}",
                     f"{zh}：没有哪个头在两句中都关注正确的名词；所示为{layer[1]}，{which[1]}",
                 )
             axes.text(MARGIN, height - 46 - 14 * line, where, fontsize=9.5, color=colour)

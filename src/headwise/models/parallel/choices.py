@@ -88,8 +88,19 @@ class UpsampledLength(LengthKind):
     graph."""
 
 
+class EditedLength(LengthKind):
+    """Words are deleted and inserted, so the length changes from round to round (Levenshtein
+    Transformer, Gu, Wang & Zhao 2019)."""
+
+    structures: ClassVar[tuple[str, ...]] = ("independent",)
+    output_form: ClassVar[str | None] = "revisions"
+    kind: Literal["edited"] = "edited"
+    insertions: int = Field(default=255, ge=1, le=4095)
+    """Most words that one round inserts between two neighbours."""
+
+
 LengthSettings = Annotated[
-    ClassifierLength | ManyBeginLength | FertilityLength | UpsampledLength,
+    ClassifierLength | ManyBeginLength | FertilityLength | UpsampledLength | EditedLength,
     Field(discriminator="kind"),
 ]
 
@@ -185,6 +196,11 @@ class ParallelSettings(TransformerSettings):
     input: InputSettings = MaskInput()
     """What the decoder reads where the token is not known."""
 
+    @property
+    def has_static_shapes(self) -> bool:
+        """Whether the loss works on packed rows alone, and not on one sentence per row."""
+        return not (self.structure.sums_alignments or isinstance(self.length, EditedLength))
+
     @model_validator(mode="after")
     def _check_combination(self) -> "ParallelSettings":
         if self.structure.kind not in self.length.structures:
@@ -225,6 +241,13 @@ class ParallelSettings(TransformerSettings):
                 "for both languages; set embedding.tied=all, or input.kind=mask",
                 "input.kind=copy 让解码器读取源语言词元，两种语言须共用一个嵌入；请设 "
                 "embedding.tied=all，或 input.kind=mask",
+            )
+        if isinstance(self.length, EditedLength) and isinstance(self.input, CopyInput):
+            raise SettingsError(
+                "input.kind=copy gives each position the source token at the same share of the "
+                "length, but length.kind=edited inserts words anywhere; set input.kind=mask",
+                "input.kind=copy 按位置所占长度的比例给出源词元，而 length.kind=edited "
+                "可在任何地方插入词；请设 input.kind=mask",
             )
 
 

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from headwise.models.parallel.edit_decoder import EditDecoder
 from headwise.models.parallel.segment_spans import upsample
 from headwise.models.parallel.source_copies import (
     FertilityScores,
@@ -197,6 +198,10 @@ class ParallelInference:
         hidden, count = self.upsampled_hidden(memory)
         scores = self.model.logits(hidden).float().log_softmax(-1)
         return scores, self.model.links(hidden, count), count
+
+    def policies(self, memory: SourceMemory) -> EditDecoder:
+        """What decides about deletions, insertions and words, if the target is edited."""
+        return EditDecoder(self.model, memory.hidden, memory.segment)
 
     def upsampled_hidden(
         self, memory: SourceMemory

@@ -4,6 +4,7 @@ from headwise.models.parallel.choices import (
     ClassifierLength,
     CopyInput,
     CrfStructure,
+    EditedLength,
     FertilityLength,
     GraphStructure,
     ManyBeginLength,
@@ -11,6 +12,7 @@ from headwise.models.parallel.choices import (
     UpsampledLength,
     output_form,
 )
+from headwise.models.parallel.edit_heads import EditHeads
 from headwise.models.parallel.fertility import FertilityClassifier
 from headwise.models.parallel.length_classifier import LengthClassifier
 from headwise.models.parallel.links import Links
@@ -40,6 +42,11 @@ def build_parallel_parts(settings: ParallelSettings, *, target_size: int) -> Par
         links=links,
         fertility=fertility,
         chain=chain,
+        edits=(
+            EditHeads(settings.dim, max_insertions=length.insertions)
+            if isinstance(length, EditedLength)
+            else None
+        ),
         output_form=output_form(settings),
     )
 

@@ -27,6 +27,7 @@ from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.parallel.edit_heads import EditHeads
 from headwise.models.parallel.fertility import FertilityClassifier
 from headwise.models.parallel.length_classifier import LengthClassifier
 from headwise.models.parallel.links import Links
@@ -82,6 +83,8 @@ class ParallelParts:
     """Predicts how often each source token is copied, or None."""
     chain: Chain | None = None
     """Scores neighbouring tokens, if the outputs form a chain."""
+    edits: EditHeads | None = None
+    """Decide what is deleted and where words are inserted, if the target is edited."""
     output_form: str = "positions"
     """What the model gives to a search (decoding/choices.py)."""
 
@@ -90,8 +93,7 @@ class ParallelTranslator(EncoderDecoder):
     """Parts are handed in by `build_model` (models/choices.py)."""
 
     assumes_full_rows = False
-    """For plans: take rows without padding and sentences of one length instead of reading them from
-    the batch."""
+    """Whether losses take each row as one sentence without padding, for plans without numbers."""
 
     def __init__(
         self,
@@ -121,6 +123,7 @@ class ParallelTranslator(EncoderDecoder):
         self.links = parallel.links
         self.fertility = parallel.fertility
         self.chain = parallel.chain
+        self.edits = parallel.edits
         self.output_form = parallel.output_form
         self.training_step = TrainingStep()
 
@@ -155,19 +158,23 @@ class ParallelTranslator(EncoderDecoder):
     ) -> Mapping[str, Float[Tensor, "row head query key"]]:
         """The maps of one pass that knows only the length of the target.
 
-        With more positions than tokens, rows are those of the positions that write the tokens.
+        With more positions than tokens, rows are those of the positions that write the tokens. A
+        decoder that edits also reads the beginning of the sentence, which is left out.
         """
         segment = torch.ones_like(source)
         position = torch.arange(source.shape[1], device=source.device).expand_as(source)
-        target_segment = torch.ones_like(target_input)
-        target_position = torch.arange(target_input.shape[1], device=source.device).expand_as(
-            target_input
+        num_positions = target_input.shape[1] + (self.edits is not None)
+        target_segment = target_input.new_ones(len(target_input), num_positions)
+        target_position = torch.arange(num_positions, device=source.device).expand_as(
+            target_segment
         )
         if self.factor is not None:
             target_segment, target_position = upsample(segment, position, factor=self.factor)
         known = torch.full_like(target_segment, PAD)
         if self.num_begins is None and self.factor is None:
             known[:, -1] = EOS
+        if self.edits is not None:
+            known[:, 0] = BOS
         spans = {
             "source_segment": segment,
             "target_segment": target_segment,
@@ -177,6 +184,8 @@ class ParallelTranslator(EncoderDecoder):
         tokens = self.read_target(known, source, **spans, copied=copied)
         with tap_attention(self.attention_layers()) as maps:
             hidden = self(source, tokens, source_position=position, **spans)
+        if self.edits is not None:
+            return _without_beginning(maps)
         if self.factor is None:
             return maps
         return self._maps_of_tokens(maps, self.logits(hidden), target_input)
@@ -220,3 +229,13 @@ class ParallelTranslator(EncoderDecoder):
         limit = torch.full_like(source[:, 0], length)
         scores = FertilityScores(self.fertility(memory), source, segment)
         return likely_copies(scores, least=limit, most=limit).tokens
+
+
+def _without_beginning(maps: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """The maps of a decoder without the row and the column of the beginning of the sentence."""
+    found = dict(maps)
+    for name, weights in maps.items():
+        if name.startswith("decoder."):
+            first = 1 if name.endswith(".self") else 0
+            found[name] = weights[:, :, 1:, first:]
+    return found

@@ -17,7 +17,8 @@ from headwise.attention.score_choices import (
     build_score,
 )
 from headwise.attention.scores.bilinear import LUONG_GENERAL
-from headwise.blocks.choices import EmbeddingSettings, Rate
+from headwise.blocks.choices import EmbeddingSettings
+from headwise.blocks.dropout import DropRate
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.recurrent_cells import CellKind, RecurrentLayer, RecurrentStack
 from headwise.models.recurrent.decoders import (
@@ -69,9 +70,9 @@ RecurrentAttentionSettings = Annotated[NoAttention | Bahdanau | Luong, Field(dis
 class RecurrentDropoutSettings(Settings):
     """Dropout rates; never from word to word."""
 
-    embedding: Rate = 0.1
+    embedding: DropRate = 0.1
     """Of the embeddings."""
-    hidden: Rate = 0.1
+    hidden: DropRate = 0.1
     """Between layers and before the output."""
 
 

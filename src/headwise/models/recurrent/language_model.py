@@ -19,34 +19,33 @@ text, step = whole.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from headwise.blocks.dropout import drop
+from headwise.blocks.dropout import DropRate, drop
 from headwise.blocks.recurrent_cells import CellKind, RecurrentStack, State
 from headwise.errors import SettingsError
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.settings import Settings
-
-Rate = Field(default=0.0, ge=0, lt=1)
+from headwise.settings.part_names import PartNames
 
 
 class RecurrentDropout(Settings):
     """Dropout rates."""
 
-    word: float = Rate
+    word: DropRate = 0.0
     """Of whole words of the vocabulary, drawn anew for each batch."""
-    embedding: float = Rate
+    embedding: DropRate = 0.0
     """Of word vectors."""
-    layer: float = Rate
+    layer: DropRate = 0.0
     """Between layers."""
-    output: float = Rate
+    output: DropRate = 0.0
     """Of what the output layer reads."""
-    recurrent: float = Rate
+    recurrent: DropRate = 0.0
     """Of the weights from state to state."""
     locked: bool = False
     """Use one mask for all words of a row instead of a new one for each."""
@@ -100,6 +99,12 @@ class RecurrentSettings(Settings):
 
 
 class RecurrentLanguageModel(nn.Module):
+    part_names: ClassVar[PartNames] = {
+        "table": ("embeddings", "词嵌入"),
+        "recurrent": ("recurrent layers", "循环层"),
+        "output": ("output", "输出层"),
+    }
+
     def __init__(self, settings: RecurrentSettings, *, size: int) -> None:
         super().__init__()
         rates = settings.dropout

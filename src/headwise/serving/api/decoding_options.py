@@ -119,11 +119,13 @@ def _with_n_best(
     kind = _kind_of(type(settings))
     is_narrow = isinstance(settings, BeamSettings)
     what = "the beam is narrower" if is_narrow else f"{kind} search finds one translation"
+    if not is_narrow and settings.num_hypotheses > 1:
+        what = f"{kind} search has {settings.num_hypotheses} candidates"
     kinds = kinds_with_several_results(settings)
     if settings.over_steppers:
         way = f"decoding {{kind: {kinds[0]}, size: {max(5, n_best)}}}"
     elif kinds:
-        way = f"decoding {{kind: {' or '.join(kinds)}}}"
+        way = f"decoding {{kind: {' or '.join(kinds)}}} with at least {n_best} candidates"
     else:
         way = "n_best 1"
     raise Refusal(

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from headwise.explorer.data.run_logs import NoRunError, list_runs, read_run
+from headwise.explorer.data.run_logs import NoRunError, declared_tasks, list_runs, read_run
 from headwise.serving.http.errors import Refusal
 from headwise.serving.schemas.base import REFUSALS
-from headwise.serving.schemas.language import LogReply, RunReply, RunsReply
+from headwise.serving.schemas.language import LogReply, RunReply, RunsReply, RunTaskReply
 from headwise.serving.state import State
 
 router = APIRouter(tags=["runs"], responses=REFUSALS)
@@ -42,7 +42,14 @@ def require_runs(directory: Path | None) -> Path:
 
 
 def answer_runs(directory: Path) -> RunsReply:
-    return RunsReply(runs=[RunReply(**run.as_dict()) for run in list_runs(directory)])
+    listed = list_runs(directory)
+    return RunsReply(
+        runs=[RunReply(**run.as_dict()) for run in listed],
+        tasks={
+            word: RunTaskReply.model_validate(declared)
+            for word, declared in declared_tasks(listed).items()
+        },
+    )
 
 
 def answer_log(directory: Path, name: str, after: int) -> LogReply:

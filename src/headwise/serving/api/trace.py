@@ -2,13 +2,14 @@
 `POST /v1/occlude`: how much each source word matters.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
 
 from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.results import WrittenPass
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.rules.phrases import encode_prefix
 from headwise.decoding.search.beam import BeamSettings
@@ -35,13 +36,16 @@ from headwise.serving.schemas.trace import (
     NodeReply,
     OccludeBody,
     OccludeReply,
+    PassReply,
     PresentReply,
+    ReadTokenReply,
     SideReply,
     TraceBeam,
     TraceBody,
     TraceMaps,
     TraceReply,
     TreeReply,
+    WrittenTokenReply,
 )
 from headwise.serving.schemas.translation import warning_reply
 from headwise.serving.state import State
@@ -216,6 +220,7 @@ def _reply(
         n_best=_hypotheses(translator, found),
         steps=[step_reply(decision) for decision in found.decisions],
         tree=_tree(translator, found.tree) if body.tree and found.tree is not None else None,
+        passes=_passes(translator, found.passes) if body.passes and found.passes else None,
         attention=[
             PresentReply(kind=kind, layer=layer, heads=heads)
             for kind, layer, heads in found.present
@@ -240,6 +245,32 @@ def _hypotheses(translator: Translator, found: TranslationTrace) -> list[Hypothe
         )
         for one, text in zip(found.hypotheses, found.texts, strict=True)
     ]
+
+
+def _passes(translator: Translator, passes: Sequence[WrittenPass]) -> list[PassReply]:
+    name = partial(name_token, translator.tokenizers.target)
+    replies = []
+    for one in passes:
+        chances = one.deletion_probabilities or (None,) * len(one.before)
+        before = [
+            ReadTokenReply(
+                token=token,
+                piece=name(token),
+                deleted=deleted,
+                deletion_probability=None if chance is None else round(chance, 6),
+            )
+            for token, deleted, chance in zip(one.before, one.deleted, chances, strict=True)
+        ]
+        after = [
+            WrittenTokenReply(
+                token=token, piece=name(token), log_probability=round(value, 6), is_new=is_new
+            )
+            for token, value, is_new in zip(
+                one.tokens, one.log_probabilities, one.is_new, strict=True
+            )
+        ]
+        replies.append(PassReply(before=before, after=after))
+    return replies
 
 
 def _tree(translator: Translator, tree: SearchTree) -> TreeReply:

@@ -155,8 +155,28 @@ class RunReply(Reply):
     scores: dict[str, float]
 
 
+class NumberReply(Reply):
+    """How a number of a run is called and read, in both languages."""
+
+    title: dict[str, str]
+    unit: str
+    better: str | None = Field(description="higher, lower, or null where neither is better")
+    help: dict[str, str] | None
+
+
+class RunTaskReply(Reply):
+    """What a task declares of its runs."""
+
+    title: dict[str, str]
+    metrics: dict[str, NumberReply] = Field(description="by their keys in logs and scores")
+    results: dict[str, NumberReply] = Field(description="other numbers of `scores`, by their keys")
+
+
 class RunsReply(Reply):
     runs: list[RunReply]
+    tasks: dict[str, RunTaskReply] = Field(
+        description="the tasks of these runs that this installation knows, by their words"
+    )
 
 
 class LogReply(Reply):

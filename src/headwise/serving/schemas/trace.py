@@ -67,6 +67,10 @@ class TraceBody(Body):
         default=0, ge=0, le=MAX_TOP, description="alternatives to tell for each step"
     )
     tree: bool = Field(default=False, description="whether to tell the whole search")
+    passes: bool = Field(
+        default=False,
+        description="whether to tell what each pass wrote, if all positions are written at once",
+    )
     maps: TraceMaps | None = Field(
         default=None, description="attention weights; at most 4,000,000 in a reply"
     )
@@ -112,6 +116,29 @@ class TreeReply(Reply):
     leaves: list[int] = Field(description="the nodes of n_best")
 
 
+class ReadTokenReply(Reply):
+    token: int
+    piece: str
+    deleted: bool = Field(description="deleted, or hidden to be predicted anew")
+    deletion_probability: float | None = Field(
+        description="null if the model does not decide which tokens are deleted"
+    )
+
+
+class WrittenTokenReply(ChoiceReply):
+    is_new: bool = Field(description="predicted in this pass")
+
+
+class PassReply(Reply):
+    before: list[ReadTokenReply] = Field(description="what the pass started from")
+    after: list[WrittenTokenReply] = Field(
+        description=(
+            "what it wrote; the tokens before that were not deleted are, in order, those that are "
+            "not new; a log_probability is that of the pass that predicted the token"
+        )
+    )
+
+
 class HypothesisReply(Reply):
     text: str
     tokens: list[int]
@@ -148,6 +175,12 @@ class TraceReply(Reply):
     steps: list[StepReply]
     tree: TreeReply | None = Field(
         description="null unless asked for; always null if the decoding records no tree"
+    )
+    passes: list[PassReply] | None = Field(
+        description=(
+            "of the best translation; null unless asked for, or if the model generates token by "
+            "token"
+        )
     )
     attention: list[PresentReply] = Field(
         description="all maps the model has; empty unless maps were asked for"

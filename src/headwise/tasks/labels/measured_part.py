@@ -26,7 +26,7 @@ from headwise.tasks.labels.data import LabelForm
 from headwise.tasks.labels.labeller import find_labels
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.text_input import read_text_lines
-from headwise.tasks.yardstick import ACCURACY, Yardstick
+from headwise.tasks.yardstick import Yardstick, declared_metric
 
 FOLDER = "labels"
 Labels = tuple[tuple[str, ...], ...]
@@ -89,7 +89,7 @@ def label_yardstick(recipe: LabelRecipe) -> Yardstick:
     """Taggers and classifiers are compared by their accuracy."""
     parts: tuple[Part, ...] = ("valid", "test")
     return Yardstick(
-        metrics=(ACCURACY,),
+        metrics=(declared_metric(recipe, "accuracy"),),
         question={"data.test": recipe.data.test, "data.language": recipe.data.language},
         read=lambda directory: {"accuracy": read_label_statistics(directory / FOLDER, "test")},
         is_scored=bool(recipe.data.corpora("test")),

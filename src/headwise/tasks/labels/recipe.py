@@ -16,12 +16,10 @@ from headwise.models.sentence_encoder import (
 )
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import TOKENIZER, BundleForm
+from headwise.tasks.declared_results import Result, accuracy, mean_loss
 from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
-
-METRICS = ("loss", "accuracy")
-"""What a validation measures."""
 
 
 class LabelRecipe(AnyRecipe):
@@ -32,6 +30,22 @@ class LabelRecipe(AnyRecipe):
         "sst2",
         parts=(TOKENIZER, "labels.json"),
     )
+    metrics: ClassVar = {
+        "loss": mean_loss(("loss of a label", "损失（每个标签）")),
+        "accuracy": accuracy(
+            (
+                "Share of the labels of the validation set that the model gives as they are.",
+                "验证集的标签中，模型给出正确标签的比例。",
+            ),
+            detail=("{labels:,} labels", "{labels:,} 个标签"),
+        ),
+        "macro_f1": Result(("macro F1", "宏平均 F1"), "share", "higher", is_validated=False),
+    }
+    results: ClassVar = {
+        "examples": Result(("examples", "样本")),
+        "classes": Result(("classes", "类别")),
+        "vocabulary": Result(("vocabulary", "词表大小")),
+    }
 
     task: Literal["classification", "tagging"] = "classification"
     """What the model is for."""
@@ -77,7 +91,6 @@ class LabelRecipe(AnyRecipe):
                 f"model.kind=elmo 读取整词，而 text.kind={self.text.kind} 会把词切开；请设 "
                 "text.kind=words",
             )
-        self.training.keep.check_metric(METRICS)
         check_encoder_settings(self.model, self.training, row_tokens=self.data.row_tokens)
         return self
 

@@ -32,6 +32,8 @@ from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.pretraining.encoder_start import Start, find_start
 from headwise.tasks.pretraining.vector_start import VectorStart
 from headwise.tasks.recurrent_training import check_word_by_word
+from headwise.tasks.result_rows import part_name
+from headwise.tasks.table import name_task
 from headwise.tasks.task import Learner, TrainedTask, rows_of_batch
 from headwise.tasks.training_cost import Trial, first_batch
 from headwise.tasks.yardstick import Yardstick
@@ -104,6 +106,9 @@ class LabelTask(TrainedTask[LabelRecipe, LabelData]):
         evaluate = validation(loss, prepared.examples)
         return Learner(loss, batches, recipe.training_as_run, evaluate)
 
+    def count_tokens(self, recipe: LabelRecipe, prepared: LabelData) -> int:
+        return len(prepared.examples.train.tokens)
+
     def trial(self, recipe: LabelRecipe, prepared: LabelData, module: nn.Module) -> Trial:
         assert isinstance(module, LabelModel)
         return Trial(
@@ -120,9 +125,9 @@ class LabelTask(TrainedTask[LabelRecipe, LabelData]):
         examples, classes, vocabulary = sizes.values()
         parameters = sum(parameter.numel() for parameter in module.parameters())
         return say(
-            f"{recipe.task}: {examples:,} examples of {classes} classes, vocabulary "
+            f"{name_task(recipe.task)}: {examples:,} examples of {classes} classes, vocabulary "
             f"{vocabulary:,}, {parameters:,} parameters; {recipe.training.steps:,} steps",
-            f"{recipe.task}：{examples:,} 个样本，{classes} 个类别，"
+            f"{name_task(recipe.task)}：{examples:,} 个样本，{classes} 个类别，"
             f"词表 {vocabulary:,}，参数 {parameters:,}；共 {recipe.training.steps:,} 步",
         )
 
@@ -144,7 +149,9 @@ class LabelTask(TrainedTask[LabelRecipe, LabelData]):
         )
         for part, given in named:
             if given:
-                watcher.note(say(f"measuring the {part} set …", f"正在度量 {part} 集……"))
+                watcher.note(
+                    say(f"measuring on the {part_name(part)} …", f"正在评测{part_name(part)}……")
+                )
                 answered = label_part(model, examples.form, given)
                 results[part] = answered.as_dict()
                 if directory is not None:

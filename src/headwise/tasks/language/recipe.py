@@ -14,6 +14,7 @@ from headwise.models.ngram import NgramSettings
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import BundleForm
+from headwise.tasks.declared_results import Result, mean_loss, perplexity
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
 
@@ -41,6 +42,22 @@ class LanguageRecipe(AnyRecipe):
     """A language model, from its text to its weights."""
 
     bundle_form: ClassVar = BundleForm(("a language model", "语言模型"), "ptb-ngram")
+    metrics: ClassVar = {
+        "loss": mean_loss(),
+        "perplexity": perplexity(
+            detail=(
+                "{predictions:,} predictions, {unknown:,} of them unknown words",
+                "{predictions:,} 次预测，其中未知词 {unknown:,} 个",
+            )
+        ),
+    }
+    results: ClassVar = {
+        "lines": Result(("lines of text", "文本行数")),
+        "tokens": Result(("tokens of text", "文本词元")),
+        "vocabulary": Result(("vocabulary", "词表大小")),
+        "ngrams": Result(("n-grams of each order", "各阶 n 元语法数"), "counts"),
+        "counting_seconds": Result(("of that, counting", "其中计数用时"), "time"),
+    }
 
     task: Literal["language_modeling"] = "language_modeling"
     """What the model is for."""
@@ -101,8 +118,4 @@ class LanguageRecipe(AnyRecipe):
             check_buckets(self.model, window)
             check_recomputing(self.model.norm, self.training.recompute)
             check_rows(row_limits(self.model), window, rows=(key, key))
-        self.training.keep.check_metric(METRICS)
         return self
-
-
-METRICS = ("loss", "perplexity")

@@ -185,6 +185,9 @@ class NeuralLanguageTask(LanguageTask, TrainedTask[LanguageRecipe, TokenizedText
             training = train_word_by_word(training)
         return Learner(loss, batches, training, _validation(recipe, prepared, module))
 
+    def count_tokens(self, recipe: LanguageRecipe, prepared: TokenizedText) -> int:
+        return len(prepared.lines.tokens) + prepared.num_lines
+
     def trial(self, recipe: LanguageRecipe, prepared: TokenizedText, module: nn.Module) -> Trial:
         """States are not carried here, which changes neither time nor memory."""
         assert isinstance(module, LanguageNetwork)

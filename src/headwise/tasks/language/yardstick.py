@@ -17,7 +17,7 @@ from headwise.models.ngram.choices import StupidBackoff
 from headwise.tasks.item_scores import read_item_scores
 from headwise.tasks.language.recipe import LanguageRecipe
 from headwise.tasks.text_yardstick import text_yardstick
-from headwise.tasks.yardstick import Yardstick, perplexity
+from headwise.tasks.yardstick import Yardstick, declared_metric
 
 
 def language_yardstick(recipe: LanguageRecipe) -> Yardstick:
@@ -35,4 +35,5 @@ def language_yardstick(recipe: LanguageRecipe) -> Yardstick:
         kept = read_item_scores(directory, part, ("loss", "tokens"))
         return {"perplexity": MeanStatistics.of(kept["loss"], kept["tokens"], exponential)}
 
-    return text_yardstick(recipe.data, recipe.text, metrics=(perplexity(),), read=read)
+    metrics = (declared_metric(recipe, "perplexity"),)
+    return text_yardstick(recipe.data, recipe.text, metrics=metrics, read=read)

@@ -73,7 +73,7 @@ class StaticReader:
         self.space = space
 
     def read(self, occurrences: Sequence[Occurrence]) -> list[np.ndarray]:
-        numbers = [self.space.number_of(one.sentence[one.place]) for one in occurrences]
+        numbers = [self.space.number_of(one.sentence[one.position]) for one in occurrences]
         return [self.space.vectors[numbers]]
 
 
@@ -165,8 +165,8 @@ class EncoderWords:
     def _encode(self, one: Occurrence) -> tuple[list[int], tuple[int, int]]:
         """<s> and the sentence's tokens, cut around the word; where the word's own tokens stand."""
         pieces = self.tokenizer.encode_batch(list(one.sentence))
-        before = sum(map(len, pieces[: one.place]))
-        own = max(1, min(len(pieces[one.place]), self.longest - 1))
+        before = sum(map(len, pieces[: one.position]))
+        own = max(1, min(len(pieces[one.position]), self.longest - 1))
         tokens = [token for piece in pieces for token in piece]
         start = _start(before + own // 2, len(tokens), self.longest - 1)
         first = before - start + 1
@@ -227,8 +227,8 @@ def _start(place: int, length: int, longest: int) -> int:
 
 
 def _cut(one: Occurrence, longest: int) -> tuple[tuple[str, ...], int]:
-    start = _start(one.place, len(one.sentence), longest)
-    return one.sentence[start : start + longest], one.place - start
+    start = _start(one.position, len(one.sentence), longest)
+    return one.sentence[start : start + longest], one.position - start
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -1,18 +1,14 @@
 """The recipe of ELMo's pre-training: unlabelled text, a forward and a backward language model."""
 
-from typing import ClassVar, Literal, Self
-
-from pydantic import model_validator
+from typing import ClassVar, Literal
 
 from headwise.models.sentence_encoder import ElmoSettings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import BundleForm
+from headwise.tasks.declared_results import Result, mean_loss, perplexity
 from headwise.tasks.pretraining.masked_recipe import MaskedDataSettings
 from headwise.text.choices import WordSettings
 from headwise.training.choices import TrainingSettings
-
-METRICS = ("loss", "perplexity")
-"""What a validation measures: the mean over both directions."""
 
 
 class ElmoRecipe(AnyRecipe):
@@ -21,6 +17,18 @@ class ElmoRecipe(AnyRecipe):
     bundle_form: ClassVar = BundleForm(
         ("an ELMo model", "ELMo 模型"), "english-elmo", starts_others=True
     )
+    metrics: ClassVar = {
+        "loss": mean_loss(("loss of both directions", "损失（两个方向）")),
+        "perplexity": perplexity(("perplexity of both directions", "困惑度（两个方向）")),
+        "forward_perplexity": perplexity(("perplexity read forward", "困惑度（正向）")),
+        "backward_perplexity": perplexity(("perplexity read backward", "困惑度（反向）")),
+    }
+    results: ClassVar = {
+        "lines": Result(("lines of text", "文本行数")),
+        "tokens": Result(("tokens of text", "文本词元")),
+        "words": Result(("different words", "词的种数")),
+        "vocabulary": Result(("vocabulary", "词表大小")),
+    }
 
     task: Literal["bidirectional_language"] = "bidirectional_language"
     """What the model is for."""
@@ -32,8 +40,3 @@ class ElmoRecipe(AnyRecipe):
     """What is built."""
     training: TrainingSettings = TrainingSettings()
     """How it learns."""
-
-    @model_validator(mode="after")
-    def _check_metric(self) -> Self:
-        self.training.keep.check_metric(METRICS)
-        return self

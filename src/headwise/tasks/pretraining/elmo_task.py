@@ -37,7 +37,7 @@ from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_
 from headwise.tasks.task import Learner
 from headwise.tasks.text_yardstick import text_yardstick
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.tasks.yardstick import Yardstick, perplexity
+from headwise.tasks.yardstick import Yardstick, declared_metric
 from headwise.text.tokenizer import NUM_SPECIAL
 from headwise.training.session import Evaluate
 
@@ -87,7 +87,7 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
             kept = read_item_scores(directory, part, ("loss", "tokens"))
             return {"perplexity": MeanStatistics.of(kept["loss"], kept["tokens"], exponential)}
 
-        metrics = (perplexity((" of both directions", "（两个方向）")),)
+        metrics = (declared_metric(recipe, "perplexity"),)
         return text_yardstick(recipe.data, recipe.text, metrics=metrics, read=read)
 
     def check_training(self, recipe: ElmoRecipe) -> None:
@@ -111,6 +111,9 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
             validation(recipe, prepared, module),
         )
 
+    def count_tokens(self, recipe: ElmoRecipe, prepared: ElmoData) -> int:
+        return len(prepared.train.tokens) + len(prepared.train.lengths)
+
     def trial(self, recipe: ElmoRecipe, prepared: ElmoData, module: nn.Module) -> Trial:
         """Sentences have no fixed length: a whole batch is taken."""
         assert isinstance(module, BidirectionalLanguageModel)
@@ -127,10 +130,10 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
         steps = recipe.training.steps
         return say(
             f"{recipe.data.language}: {lines:,} lines, {tokens:,} tokens, "
-            f"{words:,} different words, {vocabulary:,} of them predicted; "
+            f"{words:,} different words, output vocabulary of {vocabulary:,}; "
             f"{parameters:,} parameters; {steps:,} steps",
             f"{recipe.data.language}：{lines:,} 行，{tokens:,} 词元，{words:,} 种词，"
-            f"其中 {vocabulary:,} 种供预测；参数 {parameters:,}；共 {steps:,} 步",
+            f"输出词表 {vocabulary:,}；参数 {parameters:,}；共 {steps:,} 步",
         )
 
     def title(self, recipe: ElmoRecipe) -> str:

@@ -9,7 +9,8 @@ from headwise.errors import SettingsError
 from headwise.models.sentence_encoder import TransformerEncoderSettings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import BundleForm
-from headwise.tasks.labels.recipe import METRICS, check_encoder_settings
+from headwise.tasks.declared_results import Result, Results, accuracy, mean_loss
+from headwise.tasks.labels.recipe import check_encoder_settings
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
 
@@ -27,6 +28,29 @@ class MaskedRecipe(AnyRecipe):
     bundle_form: ClassVar = BundleForm(
         ("a masked language model", "掩码语言模型"), "english-masked", starts_others=True
     )
+    metrics: ClassVar = {
+        "loss": mean_loss(("loss of a masked token", "损失（每个被掩码的词元）")),
+        "accuracy": accuracy(
+            (
+                "Share of the masked tokens of the validation set that the model predicts.",
+                "验证集中被掩码的词元里，模型预测正确的比例。",
+            )
+        ),
+        "next_sentence_accuracy": Result(
+            ("next-sentence accuracy", "下一句判断准确率"),
+            "share",
+            "higher",
+            help=(
+                "Share of pairs of lines of which the model tells whether they stand in a row.",
+                "模型能正确判断两行是否相连的行对的比例。",
+            ),
+        ),
+    }
+    results: ClassVar = {
+        "lines": Result(("lines of text", "文本行数")),
+        "tokens": Result(("tokens of text", "文本词元")),
+        "vocabulary": Result(("vocabulary", "词表大小")),
+    }
 
     task: Literal["masked_language"] = "masked_language"
     """What the model is for."""
@@ -43,6 +67,13 @@ class MaskedRecipe(AnyRecipe):
     """What is built."""
     training: TrainingSettings = TrainingSettings()
     """How it learns."""
+
+    @property
+    def validated_metrics(self) -> Results:
+        found = dict(super().validated_metrics)
+        if self.second_task == "none":
+            del found["next_sentence_accuracy"]
+        return found
 
     @model_validator(mode="after")
     def _check_encoder(self) -> Self:
@@ -67,6 +98,5 @@ class MaskedRecipe(AnyRecipe):
                 "而这些向量只能从句对学得：请两者都设（next_sentence、true）或都不设（none、"
                 "false）",
             )
-        self.training.keep.check_metric(METRICS)
         check_encoder_settings(self.model, self.training, row_tokens=self.data.row_tokens)
         return self

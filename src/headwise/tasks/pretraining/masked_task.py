@@ -35,7 +35,7 @@ from headwise.tasks.pretraining.pretraining_task import PretrainingTask
 from headwise.tasks.task import Learner, rows_of_batch
 from headwise.tasks.text_yardstick import text_yardstick
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.tasks.yardstick import ACCURACY, Yardstick, mean_loss
+from headwise.tasks.yardstick import Yardstick, declared_metric
 from headwise.training.session import Evaluate
 
 
@@ -88,7 +88,7 @@ class MaskedTask(PretrainingTask[MaskedRecipe, MaskedData]):
                 "accuracy": MeanStatistics.of(kept["correct"], kept["tokens"], percent),
             }
 
-        metrics = (mean_loss((" of a masked token", "（每个被掩码的词元）")), ACCURACY)
+        metrics = tuple(declared_metric(recipe, key) for key in ("loss", "accuracy"))
         return text_yardstick(recipe.data, recipe.text, metrics=metrics, read=read)
 
     def learner(
@@ -105,6 +105,9 @@ class MaskedTask(PretrainingTask[MaskedRecipe, MaskedData]):
         rows = rows_of_batch(recipe.training.batch_tokens, recipe.data.row_tokens)
         batches = make_batches(recipe, prepared, rows, share)
         return Learner(loss, batches, recipe.training, validation(recipe, prepared, loss))
+
+    def count_tokens(self, recipe: MaskedRecipe, prepared: MaskedData) -> int:
+        return len(prepared.train.tokens)
 
     def trial(self, recipe: MaskedRecipe, prepared: MaskedData, module: nn.Module) -> Trial:
         assert isinstance(module, MaskedLanguageModel)

@@ -76,6 +76,7 @@ def translator_card(recipe: TranslationRecipe, results: Mapping[str, Any]) -> st
         use=CARD_USE,
         results=results,
         data=recipe.model_dump(mode="json")["data"],
+        recipe_type=TranslationRecipe,
     )
 
 

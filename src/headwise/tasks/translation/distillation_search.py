@@ -45,7 +45,7 @@ REASONS = {
 _ANY_LENGTH = 1 << 30
 
 
-class _Search(Settings):
+class _SearchOfTeacher(Settings):
     decoding: DecodingSettings
 
 
@@ -77,9 +77,9 @@ def choose_search(
     changed = apply_overrides(
         {"decoding": own.model_dump(mode="json")},
         [f"decoding.{change}" for change in changes],
-        settings=_Search,
+        settings=_SearchOfTeacher,
     )
-    settings = check_settings(_Search, changed).decoding
+    settings = check_settings(_SearchOfTeacher, changed).decoding
     count = max(keep, settings.num_hypotheses) if mode == "closest" else keep
     found = settings.with_num_results(count, may_widen=True)
     if found is None or (mode == "closest" and count < 2):

@@ -11,7 +11,7 @@ from headwise.errors import UsageError
 
 if TYPE_CHECKING:
     from headwise.models.inference import Precision
-    from headwise.tasks.translation.checkpoint_bundle import Which
+    from headwise.tasks.checkpoint_bundle import Which
     from headwise.training.precision import Device
 
 

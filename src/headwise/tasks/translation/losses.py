@@ -1,7 +1,8 @@
 """Chooses the loss of a translator's recipe, and describes its training step for plans.
 
 left to right   TranslationLoss (objective.py)
-parallel        ParallelLoss (parallel_loss.py)
+parallel        ParallelLoss (parallel_loss.py), AlignmentLoss (alignment_loss.py),
+                EditLoss (edit_loss.py)
 """
 
 import torch
@@ -13,6 +14,7 @@ from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.translation_model import TranslationModel
 from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.translation.alignment_loss import AlignmentLoss
+from headwise.tasks.translation.edit_loss import EditLoss
 from headwise.tasks.translation.fertile_batches import empty_fertilities, most_copies
 from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.parallel_loss import ParallelLoss
@@ -24,6 +26,8 @@ def loss_of(
     recipe: TranslationRecipe, module: TranslationModel, chunk_size: int | None = None
 ) -> Trainable:
     """The model with its objective; `chunk_size` tokens have their logits made at a time."""
+    if isinstance(module, ParallelTranslator) and module.edits is not None:
+        return EditLoss(module, recipe, chunk_size)
     if isinstance(module, ParallelTranslator) and module.factor is not None:
         return AlignmentLoss(module, recipe, chunk_size)
     if isinstance(module, ParallelTranslator):

@@ -19,6 +19,7 @@ from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
 from headwise.models.parallel.choices import (
     CrfStructure,
+    EditedLength,
     FertilityLength,
     ParallelSettings,
     output_form,
@@ -34,6 +35,7 @@ from headwise.tasks.recurrent_training import (
     record_nothing,
     train_word_by_word,
 )
+from headwise.tasks.translation.declared_results import METRICS, RESULTS
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import (
     CrossEntropyObjective,
@@ -41,10 +43,6 @@ from headwise.training.choices import (
     MaskedObjective,
     TrainingSettings,
 )
-
-METRICS = ("loss", "perplexity", "bleu", "chrf")
-"""What a validation measures."""
-
 
 PARALLEL = str(ParallelSettings.model_fields["kind"].default)
 
@@ -77,6 +75,8 @@ class TranslationRecipe(AnyRecipe):
     """A translator, from its text to its answers."""
 
     bundle_form: ClassVar = BundleForm(("a translator", "翻译模型"), "pocket", is_demo=True)
+    metrics: ClassVar = METRICS
+    results: ClassVar = RESULTS
 
     task: Literal["translation"] = "translation"
     """What the model is for."""
@@ -132,15 +132,15 @@ class TranslationRecipe(AnyRecipe):
             rows=source,
             enough=2 * self.data.row_tokens,
         )
+        # A decoder that edits reads the beginning of the sentence as well.
         check_rows(
             target_limits(self.model),
-            self.data.row_tokens,
+            self.data.row_tokens + (output_form(self.model) == "revisions"),
             rows=("data.row_tokens", "data.row_tokens"),
         )
         if isinstance(self.model, TransformerSettings):
             check_buckets(self.model, self.data.row_tokens)
             check_recomputing(self.model.norm, self.training.recompute)
-        self.training.keep.check_metric(METRICS)
         best = self.training.keep.best
         if best in ("bleu", "chrf") and self.evaluation.validation_sentences == 0:
             raise SettingsError(
@@ -154,8 +154,8 @@ class TranslationRecipe(AnyRecipe):
     def _check_kind(self) -> None:
         if isinstance(self.model, RecurrentTranslatorSettings):
             check_word_by_word(self.training)
-        if isinstance(self.model, ParallelSettings) and self.model.structure.sums_alignments:
-            check_not_recorded(self.training, self.model.structure.kind)
+        if isinstance(self.model, ParallelSettings) and not self.model.has_static_shapes:
+            check_not_recorded(self.training, self.model)
         check_output_form(self.decoding, output_form(self.model))
         check_objective(self.training.objective, self.model)
 
@@ -183,7 +183,7 @@ class TranslationRecipe(AnyRecipe):
     @property
     def training_as_run(self) -> TrainingSettings:
         """With what `auto` can only mean for this model."""
-        if isinstance(self.model, ParallelSettings) and self.model.structure.sums_alignments:
+        if isinstance(self.model, ParallelSettings) and not self.model.has_static_shapes:
             return record_nothing(self.training)
         if isinstance(self.model, TransformerSettings):
             return self.training
@@ -204,9 +204,26 @@ def check_objective(objective: TranslationObjective, model: ModelSettings) -> No
     if not isinstance(model, ParallelSettings):
         return
     check_whole_targets(objective, model)
-    if not model.structure.sums_alignments:
-        return
-    structure = model.structure.kind
+    if isinstance(model.length, EditedLength):
+        check_edits_objective(objective)
+    if model.structure.sums_alignments:
+        check_alignment_objective(objective, model.structure.kind)
+
+
+def check_edits_objective(objective: TranslationObjective) -> None:
+    """A model that edits has an objective of its own, which shows a part of each target."""
+    if objective.shows_target:
+        raise SettingsError(
+            f"training.objective.kind={objective.kind} chooses what is shown of the target, but "
+            "model.length.kind=edited deletes some of its words itself; set "
+            "training.objective.kind=cross_entropy",
+            f"training.objective.kind={objective.kind} 选择给出目标句的哪一部分，而 "
+            "model.length.kind=edited 自行删去部分词；请设 training.objective.kind=cross_entropy",
+        )
+
+
+def check_alignment_objective(objective: TranslationObjective, structure: str) -> None:
+    """A sum over alignments knows no position of a token."""
     if isinstance(objective, MaskedObjective):
         raise SettingsError(
             "training.objective.kind=masked hides tokens at known positions, but with "

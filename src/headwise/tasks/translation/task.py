@@ -29,6 +29,7 @@ from headwise.randomness import torch_generator
 from headwise.tasks.bundle import save_tokenizers
 from headwise.tasks.events import Events
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
+from headwise.tasks.result_rows import part_name
 from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
 from headwise.tasks.translation.bundle import (
@@ -43,9 +44,9 @@ from headwise.tasks.translation.objective import RowShape
 from headwise.tasks.translation.preflight import (
     check_decoding,
     check_lengths,
-    check_start,
+    check_own_judge,
+    check_share,
     check_test,
-    warn_of_small_corpus,
 )
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.training_rows import (
@@ -72,7 +73,8 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     """Learn to translate from pairs of sentences."""
 
     def check(self, recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
-        check_start(recipe, num_processes=num_processes, anyway=anyway)
+        check_share(recipe, num_processes=num_processes)
+        check_own_judge(recipe)
         find_translator_start(recipe)
 
     def prepare(self, recipe: TranslationRecipe, directory: Path, watcher: Events) -> PreparedData:
@@ -119,10 +121,9 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     def planned_step(self, recipe: TranslationRecipe, bundle: Path | None = None) -> PlannedStep:
         return plan_step(recipe, find_vocabularies(recipe.text.size, bundle))
 
-    def check_memory(
-        self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module, *, anyway: bool
-    ) -> None:
-        """`check` has asked already, before the data was read."""
+    def count_tokens(self, recipe: TranslationRecipe, prepared: PreparedData) -> int:
+        """Of the target, with the end of each sentence."""
+        return prepared.train.total_tokens["target"] + len(prepared.train)
 
     def learner(
         self,
@@ -134,10 +135,8 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         directory: Path,
     ) -> Learner:
         assert isinstance(module, TranslationModel)
-        training, shape = recipe.training, row_shape(recipe, prepared)
+        shape = row_shape(recipe, prepared)
         loss = loss_of(recipe, module)
-        if share.process == 0:
-            warn_of_small_corpus(training, shape, prepared.train)
         evaluate = None
         if prepared.valid is not None:
             translator = partial(_translator, recipe, prepared, module, directory)
@@ -150,8 +149,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
 
     def trial(self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module) -> Trial:
         assert isinstance(module, TranslationModel)
-        training, shape = recipe.training, row_shape(recipe, prepared)
-        warn_of_small_corpus(training, shape, prepared.train)
+        shape = row_shape(recipe, prepared)
 
         def batch_of(rows: int) -> Any:
             smaller = RowShape(rows, shape.source, shape.target)
@@ -195,7 +193,9 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         parts: tuple[Part, ...] = ("valid", "test")
         for part in parts:
             if recipe.data.corpora(part):
-                watcher.note(say(f"translating the {part} set …", f"正在翻译 {part} 集……"))
+                watcher.note(
+                    say(f"translating the {part_name(part)} …", f"正在翻译{part_name(part)}……")
+                )
                 translated = translate_part(translator, recipe, part)
                 translated.save(directory / TRANSLATIONS, part)
                 results[part] = translated.as_dict()

@@ -6,6 +6,7 @@ learns from batches that hold the fertilities (fertile_batches.py). All other mo
 as they are.
 """
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,16 @@ from headwise.data.batching import ALL_ROWS, PairSource, Share
 from headwise.data.fixed_targets import FixedTargets, check_positions
 from headwise.data.pairs.alignment.learned import open_alignment, prepare_alignment
 from headwise.data.pairs.preparation import PreparedData
+from headwise.data.shards import TokenStore
+from headwise.errors import DataError
 from headwise.language import say
 from headwise.models.choices import TranslatorSettings
-from headwise.models.parallel.choices import ManyBeginLength, ParallelSettings
+from headwise.models.parallel.choices import (
+    GraphStructure,
+    ManyBeginLength,
+    ParallelSettings,
+    UpsampledLength,
+)
 from headwise.tasks.events import Events
 from headwise.tasks.translation.fertile_batches import (
     FertilePairs,
@@ -28,6 +36,8 @@ from headwise.tasks.translation.objective import PackedPairs, RowShape
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.prefetching import Batches
 from headwise.training.updates import Trainable
+
+logger = logging.getLogger(__name__)
 
 
 def row_shape(recipe: TranslationRecipe, prepared: PreparedData) -> RowShape:
@@ -54,16 +64,50 @@ def pairs_for(recipe: TranslationRecipe, store: PairSource) -> PairSource:
 
 
 def check_targets(recipe: TranslationRecipe, prepared: PreparedData) -> None:
-    """Refuse a training target that the decoder has no positions for."""
+    """Refuse training targets that the decoder has no positions for; a model that makes positions
+    from the source ignores such pairs, and says how many there are."""
     positions = fixed_positions(recipe.model)
     if positions is not None:
         stores = [prepared.train, *([prepared.valid] if prepared.valid is not None else [])]
         check_positions(1 + max(store.max_length["target"] for store in stores), positions)
+    if isinstance(recipe.model, ParallelSettings):
+        length = recipe.model.length
+        if isinstance(length, UpsampledLength):
+            needed = 2 if isinstance(recipe.model.structure, GraphStructure) else 0
+            warn_of_long_targets(prepared.train, factor=length.factor, needed=needed)
     most = most_copies(recipe.model)
     if most is not None:
         check_copies(prepared.train, most, part="train")
         if prepared.valid is not None:
             check_copies(prepared.valid, most, part="valid")
+
+
+def warn_of_long_targets(store: TokenStore, *, factor: int, needed: int) -> None:
+    """`needed`: positions that a target takes beside its tokens."""
+    room = factor * (store.source_lengths + 1) - needed
+    count = int((store.target_lengths > room).sum())
+    if count == 0:
+        return
+    total = len(store)
+    en = (
+        f"{count:,} of {total:,} training pairs have more target tokens than the decoder has "
+        f"positions ({factor} for each source token)"
+    )
+    zh = (
+        f"{total:,} 个训练句对中有 {count:,} 个的目标词元多于解码器的位置（每个源词元 {factor} 个）"
+    )
+    if count == total:
+        raise DataError(
+            f"{en}: nothing can be learnt; set model.length.factor={factor + 1} or more",
+            f"{zh}：无从学习；请设 model.length.factor={factor + 1} 或更大",
+        )
+    logger.warning(
+        "%s",
+        say(
+            f"{en}: they are not learnt from; a larger model.length.factor keeps them",
+            f"{zh}：这些句对不参与学习；增大 model.length.factor 可保留它们",
+        ),
+    )
 
 
 def batches_for(

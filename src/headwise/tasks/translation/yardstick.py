@@ -14,10 +14,9 @@ from headwise.evaluation.translation import build_metrics
 from headwise.tasks.text_input import read_text_lines
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translated_part import FOLDER
-from headwise.tasks.yardstick import Metric, Yardstick
+from headwise.tasks.yardstick import Yardstick, declared_metric
 
-BLEU = Metric("bleu", ("BLEU", "BLEU"), ("BLEU", "BLEU"))
-CHRF = Metric("chrf", ("chrF", "chrF"), ("chrF", "chrF"))
+KEYS = ("bleu", "chrf")
 PARTS: tuple[Part, ...] = ("valid", "test")
 
 
@@ -36,12 +35,11 @@ def translation_yardstick(recipe: TranslationRecipe) -> Yardstick:
         hypotheses = list(read_text_lines(folder / f"test.{data.target}"))
         references = list(read_text_lines(folder / f"test.ref.{data.target}"))
         return {
-            metric.key: SentenceStatistics.of(metrics()[metric.key], hypotheses, [references])
-            for metric in (BLEU, CHRF)
+            key: SentenceStatistics.of(metrics()[key], hypotheses, [references]) for key in KEYS
         }
 
     return Yardstick(
-        metrics=(BLEU, CHRF),
+        metrics=tuple(declared_metric(recipe, key) for key in KEYS),
         question={
             "data.test": data.test,
             "data.source": data.source,

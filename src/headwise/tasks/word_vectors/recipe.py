@@ -9,6 +9,7 @@ from headwise.data.text.choices import Texts
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.bundle_form import WORD_VECTORS, BundleForm
+from headwise.tasks.declared_results import Result
 
 
 class WordVectorData(Settings):
@@ -97,6 +98,12 @@ class WordVectorRecipe(AnyRecipe):
         weights_file="vectors.safetensors",
         parts=("words.json",),
     )
+    results: ClassVar = {
+        "words": Result(("different words", "词的种数")),
+        "text_words": Result(("words of text", "文本词数")),
+        "epochs": Result(("epochs", "轮数")),
+        "words_per_second": Result(("words per second", "每秒词数")),
+    }
 
     task: Literal["word_vectors"]
     """What is made."""

@@ -156,6 +156,6 @@ class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
     def summarize(self, directory: Path) -> str:
         space = load_word_vectors(directory).space
         return say(
-            f"word_vectors, {len(space.words):,} words, dimension {space.dim}",
-            f"word_vectors，{len(space.words):,} 个词，{space.dim} 维",
+            f"word vectors, {len(space.words):,} words, dimension {space.dim}",
+            f"词向量，{len(space.words):,} 个词，{space.dim} 维",
         )

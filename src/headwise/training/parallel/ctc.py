@@ -99,7 +99,7 @@ def best_alignment(
 
     It takes T sequential steps forward and T back, over all pairs at once.
     """
-    counts = _Counts(position_count, label_count)
+    counts = _RealLengths(position_count, label_count)
     symbols, repeats = _lay_out(scores), _find_repeats(labels)
     table = _run_recursion(symbols, repeats, torch.maximum)
     final = _final_states(table, counts)
@@ -111,7 +111,7 @@ def best_alignment(
     )
 
 
-class _Counts(NamedTuple):
+class _RealLengths(NamedTuple):
     """How many positions and labels of each pair are real."""
 
     positions: Tensor
@@ -125,7 +125,7 @@ class _CtcLoss(torch.autograd.Function):
     def forward(
         ctx: Any, scores: Tensor, labels: Tensor, position_count: Tensor, label_count: Tensor
     ) -> Tensor:
-        counts = _Counts(position_count, label_count)
+        counts = _RealLengths(position_count, label_count)
         possible = fits(labels, position_count=position_count, label_count=label_count)
         if not ctx.needs_input_grad[0]:
             table = _run_recursion(_lay_out(scores), _find_repeats(labels), torch.logaddexp)
@@ -189,13 +189,13 @@ def _run_recursion(
     return table
 
 
-def _final_states(table: Tensor, counts: _Counts) -> Float[Tensor, "pair state=2"]:
+def _final_states(table: Tensor, counts: _RealLengths) -> Float[Tensor, "pair state=2"]:
     """Both states of the whole target after the last position of each pair."""
     pair = torch.arange(table.shape[2], device=table.device)
     return table[counts.positions, :, pair, counts.labels]
 
 
-def _real_states(counts: _Counts, table: Tensor) -> Bool[Tensor, "position 1 pair 1+label"]:
+def _real_states(counts: _RealLengths, table: Tensor) -> Bool[Tensor, "position 1 pair 1+label"]:
     """Which positions and prefixes are no padding."""
     num_positions, _, _, width = table.shape
     position = torch.arange(num_positions - 1, device=table.device)[:, None, None]
@@ -218,7 +218,7 @@ class _Backwards(NamedTuple):
     """[pair, 1 + label]: before a blank, j labels are written; after it, n - j are."""
 
     @classmethod
-    def of(cls, counts: _Counts, num_positions: int, num_labels: int) -> "_Backwards":
+    def of(cls, counts: _RealLengths, num_positions: int, num_labels: int) -> "_Backwards":
         position = torch.arange(num_positions, device=counts.positions.device)
         column = torch.arange(1 + num_labels, device=counts.labels.device)
         last_position, num_real = counts.positions[:, None] - 1, counts.labels[:, None]
@@ -267,7 +267,7 @@ def _point_back(
 def _trace_back(
     pointers: Int[Tensor, "position pair states"],
     final: Float[Tensor, "pair state=2"],
-    counts: _Counts,
+    counts: _RealLengths,
 ) -> Int[Tensor, "pair position"]:
     """Follow the pointers of each pair from its last position; columns of the scores, or 0."""
     num_positions, num_pairs, num_states = pointers.shape

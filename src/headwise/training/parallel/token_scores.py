@@ -83,7 +83,7 @@ def best_tokens(
     return BestTokens(tokens, values)
 
 
-class _Chunks(NamedTuple):
+class _Division(NamedTuple):
     """How one call is divided, and in which precision its products are computed."""
 
     size: int
@@ -95,16 +95,16 @@ class _Chunks(NamedTuple):
         return torch.promote_types(self.dtype, torch.float32)
 
 
-def _choose_chunks(hidden: Tensor, weight: Tensor, chunk_size: int | None) -> _Chunks:
+def _choose_chunks(hidden: Tensor, weight: Tensor, chunk_size: int | None) -> _Division:
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     if chunk_size is None:
         chunk_size = choose_chunk_size(len(hidden), len(weight), device=device)
-    return _Chunks(chunk_size, dtype)
+    return _Division(chunk_size, dtype)
 
 
 def _each_chunk(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, chunks: _Chunks
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, chunks: _Division
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """The positions of each chunk, their hidden states, and their logits (at least fp32)."""
     weight, bias = weight.to(chunks.dtype), None if bias is None else bias.to(chunks.dtype)
@@ -127,7 +127,7 @@ class _TokenScores(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor | None,
         candidates: Tensor,
-        chunks: _Chunks,
+        chunks: _Division,
     ) -> Tensor:
         scores = hidden.new_empty(candidates.shape, dtype=chunks.sum_dtype)
         normalizers = hidden.new_empty(len(hidden), 1, dtype=chunks.sum_dtype)
@@ -142,7 +142,7 @@ class _TokenScores(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_scores: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight, bias, candidates, normalizers = ctx.saved_tensors
-        chunks: _Chunks = ctx.chunks
+        chunks: _Division = ctx.chunks
         grad_hidden = torch.empty_like(hidden)
         grad_weight = torch.zeros_like(weight, dtype=chunks.sum_dtype)
         grad_bias = torch.zeros(len(weight), dtype=chunks.sum_dtype, device=weight.device)

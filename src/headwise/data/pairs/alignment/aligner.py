@@ -120,7 +120,7 @@ class _Block:
 
 
 @dataclass(frozen=True)
-class _Counts:
+class _ExpectedLinks:
     """Expected numbers of links."""
 
     pairs: np.ndarray
@@ -173,7 +173,7 @@ def _slim(cells: Cells) -> Cells:
 
 def _count_links(
     blocks: list[_Block], table: np.ndarray, share: np.ndarray, null: np.ndarray
-) -> _Counts:
+) -> _ExpectedLinks:
     """The E step; `share` is the prior of each cell, `null` p₀ · t(y | none)."""
     pairs, cells = np.zeros_like(table), np.zeros_like(share)
     nothing, log_likelihood = np.zeros_like(null), 0.0
@@ -188,7 +188,7 @@ def _count_links(
             block.target_tokens, null[block.target_tokens] / total, minlength=len(nothing)
         )
         log_likelihood += float(np.log(total).sum())
-    return _Counts(pairs, nothing, cells, log_likelihood)
+    return _ExpectedLinks(pairs, nothing, cells, log_likelihood)
 
 
 def _normalize(counts: np.ndarray, group: np.ndarray, concentration: float) -> np.ndarray:

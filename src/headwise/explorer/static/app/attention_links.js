@@ -1,7 +1,8 @@
 /*
- * Attention as links: the words that are looked at above, the words that look below, and a line for
- * each weight, wider the larger it is. Words are buttons that wrap like text; the lines are an SVG
- * behind them. Pointing at, focusing or tapping a word shows its links alone, with their weights.
+ * Attention as links: the words that are attended to above, the words that attend below, and a line
+ * for each weight, wider the larger it is. Words are buttons that wrap like text; the lines are an
+ * SVG behind them. Pointing at, focusing or tapping a word shows its links alone, with their
+ * weights.
  * The live page and the saved page both use this file. Table and Item: see trace.js.
  */
 

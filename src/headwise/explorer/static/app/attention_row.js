@@ -227,7 +227,7 @@ export function mountAttentionRow(root, context) {
     if (focused) words.children[row.query].focus();
   }
 
-  /** The key whose product is written out: the one most looked at, or the one chosen. */
+  /** The key whose product is written out: the one with the largest weight, or the one chosen. */
   const chosenKey = () => {
     const given = whole(state.key, -1);
     return given >= 0 && given < row.key_pieces.length

@@ -5,7 +5,7 @@
  *
  *     const figure = makeFigure(context, {name: "alignment", title, caption});
  *     figure.body.append(picture);                      // draw here
- *     figure.read("it looks at animal: 0.62");          // the line for screen readers
+ *     figure.read("it attends to animal: 0.62");          // the line for screen readers
  *     figure.offer({table: () => ({columns, rows}), svg: () => element, data: () => anything,
  *                   request: ["v1/trace", body]});
  */

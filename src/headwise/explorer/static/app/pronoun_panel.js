@@ -46,7 +46,7 @@ const RESOLVED = 0.1; // of the pronoun's weight on the noun that is meant; less
 const verdicts = new Map(); // by model and kind: whether a head was found
 
 /**
- * The head that looks at the noun that is meant: nouns[n] in sentence n.
+ * The head that attends to the noun that is meant: nouns[n] in sentence n.
  * @param {any[]} traces
  * @param {string} kind
  * @param {string[]} wanted

@@ -33,10 +33,10 @@ export const kindsOf = (trace) =>
  */
 export const isOtherKind = (trace) => trace.maps.length === 0 && trace.attention.length > 0;
 
-/** The side whose pieces look (rows). @param {any} trace @param {string} kind @returns {Side} */
+/** The side whose pieces attend (rows). @param {any} trace @param {string} kind @returns {Side} */
 export const querySide = (trace, kind) => (kind === "encoder_self" ? trace.source : trace.target);
 
-/** The side that is looked at (columns). @param {any} trace @param {string} kind @returns {Side} */
+/** The side attended to (columns). @param {any} trace @param {string} kind @returns {Side} */
 export const keySide = (trace, kind) =>
   kind === "decoder_self" ? trace.target_input : trace.source;
 

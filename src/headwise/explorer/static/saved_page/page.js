@@ -97,7 +97,7 @@ const linkPicture = new LinkPicture(byId("link_area"), {
 });
 const heatMap = new HeatMap(byId("heat_area"), readCell);
 
-/** Say what a word looks at, or which words look at it. @param {Word | null} chosen */
+/** Say what a word attends to, or which words attend to it. @param {Word | null} chosen */
 function readWord(chosen) {
   const line = byId("link_reading");
   if (chosen === null) {

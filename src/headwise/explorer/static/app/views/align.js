@@ -1,4 +1,4 @@
-/* Translate and align: the source above, the translation below, and which word looked at which. */
+/* Translate and align: the source above, the translation below, and which word attends to which. */
 
 import { make, makeCheck, makeChoice, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";

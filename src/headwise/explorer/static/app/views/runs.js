@@ -6,6 +6,7 @@ import { codeParts, make, makeCheck, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
 import { makeNumberTable, numberTableSvg } from "../number_table.js";
 import { fullNumber } from "../axis_ticks.js";
+import { metricGroups, scoreColumns, undeclaredTask } from "../run_metrics.js";
 
 export const name = "runs";
 
@@ -16,43 +17,19 @@ const EVERY_MS = 2000;
 const LIST_EVERY_MS = 10_000;
 const QUIET_SECONDS = 600; // a log that has not grown for so long is no longer called live
 /**
- * Figures, and the fields of a log that they draw: [kind of line, field, name of the line]. One
- * scale a figure: what is counted otherwise has its own.
+ * The figures of every run, and the fields of a log that they draw: [kind of line, field, name of
+ * the line]. The metrics of validations have figures of their own (run_metrics.js).
  */
 const CHARTS = {
   loss: [
     ["train", "loss", "train"],
     ["valid", "loss", "valid"],
   ],
-  bleu: [
-    ["valid", "bleu", "bleu"],
-    ["valid", "chrf", "chrf"],
-  ],
   rate: [["train", "learning_rate", "rate"]],
   speed: [["train", "tokens_per_second", "speed"]],
-  perplexity: [["valid", "perplexity", "perplexity"]],
-  accuracy: [["valid", "accuracy", "accuracy"]],
 };
-const TASKS = [
-  "translation",
-  "language_modeling",
-  "masked_language",
-  "bidirectional_language",
-  "word_vectors",
-  "classification",
-  "tagging",
-];
-/** Measured now and then, so each measurement is marked. */
-const SPARSE = ["bleu", "perplexity", "accuracy"];
-const SCORES = [
-  "test.bleu",
-  "test.chrf",
-  "test.perplexity",
-  "test.accuracy",
-  "perplexity",
-  "training_seconds",
-  "parameters",
-];
+/** Scales with a zero that a logarithm would lose. */
+const PLAIN_UNITS = ["share", "score"];
 
 /** What the list shows of a run: its scores come a while after its model. @param {any} run */
 const shownOf = ({ name: run, finished, scores }) => [run, finished, scores];
@@ -63,6 +40,8 @@ export function mount(root, context) {
   /** @type {Map<string, {lines: any[], offset: number, finished: boolean, quiet: number}>} */
   const logs = new Map();
   let list = [];
+  /** @type {any} What the tasks of the runs declare, by their words. */
+  let tasks = {};
   let timer = 0;
   let ended = false;
 
@@ -74,29 +53,27 @@ export function mount(root, context) {
     title: text("runs.all"),
     caption: text("runs.all_help"),
   });
-  const figures = Object.keys(CHARTS).map((key) => {
-    const figure = makeFigure(context, {
-      name: `run-${key}`,
-      title: text(`runs.${key}`),
-      caption: text(`runs.${key}_help`),
-    });
-    return {
-      key,
-      figure,
-      chart: new LineChart(figure.body, {
-        context,
-        onRead: figure.read,
-        label: text(`runs.${key}`),
-      }),
-    };
-  });
+  const named = (/** @type {any} */ words) => words[language];
+  /** @param {string} key @param {string} title @param {string} caption */
+  const figureOf = (key, title, caption) => {
+    const figure = makeFigure(context, { name: `run-${key}`, title, caption });
+    const chart = new LineChart(figure.body, { context, onRead: figure.read, label: title });
+    return { figure, chart };
+  };
+  const fixed = Object.keys(CHARTS).map((key) => ({
+    key,
+    ...figureOf(key, text(`runs.${key}`), text(`runs.${key}_help`)),
+  }));
+  const columns = make("div", { class: "columns two" }, ...fixed.map((one) => one.figure.root));
+  /** Figures of metrics that were needed so far, by unit and title. @type {Map<string, any>} */
+  const measured = new Map();
   root.append(
     make("h1", {}, text("runs.title")),
     make("p", { class: "lead" }, text("runs.lead")),
     problem,
     controls,
     status,
-    make("div", { class: "columns two" }, ...figures.map((one) => one.figure.root)),
+    columns,
     overview.root,
   );
 
@@ -212,49 +189,60 @@ export function mount(root, context) {
     return changed;
   }
 
+  /** The figures of the metrics that the chosen runs have: made when they are first needed. */
+  function metricFigures(/** @type {string[]} */ runs) {
+    const taskOfRun = (/** @type {string} */ name) => list.find((run) => run.name === name)?.task;
+    const declared = runs.map(
+      (run) => tasks[taskOfRun(run)] ?? undeclaredTask(logs.get(run).lines),
+    );
+    return metricGroups(declared)
+      .map(({ unit, fields }) => ({
+        unit,
+        fields: fields.filter(([key]) =>
+          runs.some((run) => logs.get(run).lines.some((line) => line[key] !== undefined)),
+        ),
+      }))
+      .filter(({ fields }) => fields.length)
+      .map(({ unit, fields }) => {
+        const titles = fields.map(([, metric]) => named(metric.title));
+        const all = new Intl.ListFormat(language).format(titles);
+        const title = unit === "score" ? all : all[0].toUpperCase() + all.slice(1);
+        if (!measured.has(`${unit} ${title}`)) {
+          const helps = new Set(fields.map(([, metric]) => metric.help && named(metric.help)));
+          const made = figureOf(unit, title, [...helps].filter(Boolean).join(" "));
+          columns.insertBefore(made.figure.root, fixed[1].figure.root);
+          measured.set(`${unit} ${title}`, made);
+        }
+        const made = measured.get(`${unit} ${title}`);
+        const lines = fields.map(([key, metric]) => ({
+          kind: "valid",
+          field: key,
+          name: named(metric.title),
+        }));
+        return { ...made, title, lines, isSparse: true, takesLog: !PLAIN_UNITS.includes(unit) };
+      });
+  }
+
   function draw() {
     const runs = chosen();
-    for (const { key, figure, chart } of figures) {
-      const across = state.axis === "time" ? "seconds" : "step";
-      const series = runs
-        .flatMap((run, place) =>
-          CHARTS[key].map(([kind, field, label], part) => ({
-            name:
-              runs.length > 1
-                ? `${run} · ${text(`runs.line_${label}`)}`
-                : text(`runs.line_${label}`),
-            number: place + 2 * part,
-            field: label,
-            points: logs
-              .get(run)
-              .lines.filter(
-                (line) =>
-                  line.kind === kind && line[field] !== undefined && line[across] !== undefined,
-              )
-              .map((line) => [line[across], line[field]]),
-          })),
-        )
-        .filter((one) => one.points.length);
-      figure.root.hidden = !series.length;
-      if (figure.root.hidden) continue;
-      const fields = new Set(series.map((one) => one.field));
-      const measure = fields.size === 1 ? text(`runs.line_${[...fields][0]}`) : text(`runs.${key}`);
-      chart.show({
-        series,
-        x: { name: text(`runs.axis_${across}`) },
-        y: {
-          name: key === "loss" ? text("runs.loss") : measure,
-          log: state.scale === "log" && !["rate", "bleu", "accuracy"].includes(key),
-        },
-        marks: SPARSE.includes(key),
+    const shown = metricFigures(runs);
+    for (const { figure } of measured.values())
+      if (!shown.some((one) => one.figure === figure)) figure.root.hidden = true;
+    for (const { key, figure, chart } of fixed)
+      drawFigure(runs, {
+        figure,
+        chart,
+        title: text(`runs.${key}`),
+        lines: CHARTS[key].map(([kind, field, label]) => ({
+          kind,
+          field,
+          name: text(`runs.line_${label}`),
+        })),
+        isSparse: false,
+        takesLog: key !== "rate",
+        onlyTitle: key === "loss",
       });
-      figure.offer({
-        table: () => chart.sheet(),
-        svg: () => chart.toSvg(),
-        data: () => series,
-        request: [`v1/runs/log?name=${encodeURIComponent(runs[0])}`],
-      });
-    }
+    for (const one of shown) drawFigure(runs, one);
     const live = runs.filter(isLive);
     const last = logs.get(runs[0])?.lines.at(-1);
     status.textContent = [
@@ -265,33 +253,70 @@ export function mount(root, context) {
     ].join(" ");
   }
 
-  /**
-   * Tasks that this page knows have a name in its language; others are called as in the recipe.
-   * @param {string | null} task
-   */
-  const taskOf = (task) => (TASKS.includes(task) ? text(`runs.task_${task}`) : task);
+  /** @param {string[]} runs @param {any} drawn */
+  function drawFigure(runs, { figure, chart, title, lines, isSparse, takesLog, onlyTitle }) {
+    const across = state.axis === "time" ? "seconds" : "step";
+    const series = runs
+      .flatMap((run, place) =>
+        lines.map(({ kind, field, name: label }, part) => ({
+          name: runs.length > 1 ? `${run} · ${label}` : label,
+          number: place + 2 * part,
+          label,
+          points: logs
+            .get(run)
+            .lines.filter(
+              (line) =>
+                line.kind === kind && line[field] !== undefined && line[across] !== undefined,
+            )
+            .map((line) => [line[across], line[field]]),
+        })),
+      )
+      .filter((one) => one.points.length);
+    figure.root.hidden = !series.length;
+    if (figure.root.hidden) return;
+    const labels = new Set(series.map((one) => one.label));
+    chart.show({
+      series,
+      x: { name: text(`runs.axis_${across}`) },
+      y: {
+        name: labels.size === 1 && !onlyTitle ? [...labels][0] : title,
+        log: state.scale === "log" && takesLog,
+      },
+      marks: isSparse, // measured now and then, so each measurement is marked
+    });
+    figure.offer({
+      table: () => chart.sheet(),
+      svg: () => chart.toSvg(),
+      data: () => series,
+      request: [`v1/runs/log?name=${encodeURIComponent(runs[0])}`],
+    });
+  }
+
+  /** A task that is not installed here is called as in the recipe. @param {string | null} task */
+  const taskOf = (task) => (tasks[task] ? named(tasks[task].title) : task);
 
   function drawOverview() {
-    const present = SCORES.filter((score) => list.some((run) => run.scores[score] !== undefined));
+    const scoreOf = (/** @type {any} */ run, /** @type {string[]} */ keys) =>
+      keys.map((key) => run.scores[key]).find((score) => score !== undefined) ?? null;
+    const present = scoreColumns(list, tasks, named, text).filter(({ keys }) =>
+      list.some((run) => scoreOf(run, keys) !== null),
+    );
     const write = (value) => fullNumber(value, language);
-    const columns = [
+    const headings = [
       { name: text("runs.run") },
       { name: text("runs.task") },
       { name: text("runs.state") },
-      ...present.map((score) => ({
-        name: text(`runs.score_${score.replace(".", "_")}`),
-        number: write,
-      })),
+      ...present.map(({ title }) => ({ name: title, number: write })),
     ];
     const rows = list.map((run) => [
       run.name,
       [taskOf(run.task), run.model].filter(Boolean).join(text("runs.separator")),
       text(run.finished ? "runs.finished" : "runs.unfinished"),
-      ...present.map((score) => run.scores[score] ?? null),
+      ...present.map(({ keys }) => scoreOf(run, keys)),
     ]);
     overview.body.replaceChildren(
       makeNumberTable({
-        columns,
+        columns: headings,
         rows,
         label: text("runs.all"),
         chosen: names().indexOf(first()),
@@ -305,10 +330,10 @@ export function mount(root, context) {
     );
     overview.offer({
       table: () => ({
-        columns: columns.map((column) => column.name),
+        columns: headings.map((column) => column.name),
         rows: rows.map((row) => row.map((cell) => cell ?? "")),
       }),
-      svg: () => numberTableSvg({ columns, rows }),
+      svg: () => numberTableSvg({ columns: headings, rows }),
       data: () => list,
       request: ["v1/runs"],
     });
@@ -322,7 +347,7 @@ export function mount(root, context) {
     const before = JSON.stringify(list.map(shownOf));
     const shown = chosen().join("\n");
     try {
-      list = (await ask("v1/runs", undefined, { fresh: true })).runs;
+      ({ runs: list, tasks } = await ask("v1/runs", undefined, { fresh: true }));
     } catch (fault) {
       problem.textContent = `${fault.message} ${text("runs.stale")}`;
       problem.hidden = false;
@@ -342,7 +367,7 @@ export function mount(root, context) {
     root.removeAttribute("aria-busy");
     status.replaceChildren(...codeParts(text("runs.empty")));
     overview.root.hidden = true;
-    figures.forEach((one) => {
+    fixed.forEach((one) => {
       one.figure.root.hidden = true;
     });
   });
@@ -353,6 +378,6 @@ export function mount(root, context) {
     ended = true;
     clearTimeout(timer);
     clearInterval(relisting);
-    figures.forEach((one) => one.chart.end());
+    for (const one of [...fixed, ...measured.values()]) one.chart.end();
   };
 }

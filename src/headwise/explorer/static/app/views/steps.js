@@ -274,7 +274,7 @@ export function mount(root, context) {
   }
 
   /**
-   * Where the decoder looked at this step: the source (or the text so far), shaded.
+   * Where the decoder attended at this step: the source (or the text so far), shaded.
    * @param {number} step
    */
   function drawLooks(step) {

@@ -1,0 +1,45 @@
+"""The option `--checkpoint` of commands for models of any task: an unfinished run as it is."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from headwise.cli.options.paths import ExistingRun
+from headwise.cli.terminal.wrapping import write_line
+from headwise.language import say
+
+
+def accept_unfinished(arguments: argparse.Namespace) -> None:
+    """With --checkpoint, a run has no model yet: only its directory must exist."""
+    if arguments.checkpoint is None:
+        return
+    model = arguments.model
+    is_list = isinstance(model, list)
+    arguments.model = [ExistingRun(one) for one in model] if is_list else ExistingRun(model)
+
+
+@contextmanager
+def model_to_load(model: str, which: Literal["best", "last"] | None) -> Iterator[str]:
+    """The model itself; with --checkpoint, a bundle made from the weights of its run."""
+    if which is None:
+        yield model
+        return
+    from headwise.tasks.checkpoint_bundle import write_checkpoint_bundle
+    from headwise.tasks.task import training_of
+
+    with tempfile.TemporaryDirectory(prefix="headwise-checkpoint-") as temporary:
+        target = Path(temporary) / "model"
+        step, recipe = write_checkpoint_bundle(Path(model), which, target)
+        steps = training_of(recipe).steps
+        write_line(
+            say(
+                f"{model}: weights of step {step:,} of {steps:,}",
+                f"{model}：第 {step:,} 步的权重（共 {steps:,} 步）",
+            ),
+            sys.stderr,
+        )
+        yield str(target)
