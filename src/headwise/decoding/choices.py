@@ -20,6 +20,7 @@ Tested: every kind through `decode`, empty sources, phrases for all sentences an
 new kind that writes all words at once through everything that generates.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, get_args
 
 from pydantic import Field
@@ -38,10 +39,7 @@ from headwise.decoding.parallel.graph_search import (
 )
 from headwise.decoding.parallel.mask_predict import MaskPredictSettings
 from headwise.decoding.parallel.noisy import Judge
-from headwise.decoding.parallel.noisy_pass import (
-    NoisyParallelSettings,
-    NoisyPass,
-)
+from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, NoisyPass
 from headwise.decoding.parallel.one_pass import OnePass, OnePassSettings
 from headwise.decoding.parallel.sequence_pass import SequencePass
 from headwise.decoding.search.beam import BeamSettings
@@ -144,11 +142,11 @@ def kinds_with_several_results(settings: GenerationSettings) -> list[str]:
 
 
 def make_generator(
-    settings: GenerationSettings, model: Any, *, judge: Judge | None = None
+    settings: GenerationSettings, model: Any, *, find_judge: Callable[[str], Judge] | None = None
 ) -> Generator:
     """The generator of these settings; `model` is what a model offers (`models/steppers.py`).
 
-    `judge` is the model that noisy parallel decoding asks.
+    `find_judge` gives the model at a path that chooses among candidates; a translator has one.
     """
     if isinstance(settings, GenerationSettings):
         check_output_form(settings, getattr(model, "output_form", "steps"))
@@ -169,8 +167,9 @@ def make_generator(
             return OnePass(model)
         case NoisyParallelSettings():
             settings.check_complete()
-            assert judge is not None, "a search with a judge is made by the translator"
-            return NoisyPass(model, judge)
+            assert find_judge is not None, "a search with a judge is made by a translator"
+            assert settings.judge is not None
+            return NoisyPass(model, find_judge(settings.judge))
         case EditSettings():
             return EditSearch(model)
         case _:

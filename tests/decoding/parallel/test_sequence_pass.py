@@ -253,7 +253,7 @@ def test_settings_choose_the_generator() -> None:
     for fake in (Fake(is_chain=True), Fake(copies=True)):
         assert type(make_generator(OnePassSettings(), fake)) is SequencePass
     noisy = NoisyParallelSettings(judge="a path")
-    assert type(make_generator(noisy, Fake(), judge=Reverence(3))) is NoisyPass
+    assert type(make_generator(noisy, Fake(), find_judge=lambda path: Reverence(3))) is NoisyPass
 
 
 def test_a_missing_judge_is_said() -> None:
@@ -265,4 +265,6 @@ def test_a_fixed_number_of_positions_has_nothing_to_choose_from() -> None:
     fake = Fake()
     fake.output_form = "cut_positions"
     with pytest.raises(SettingsError, match=r"cut at the first end; use decoding\.kind=one_pass"):
-        make_generator(NoisyParallelSettings(judge="a path"), fake, judge=Reverence(3))
+        make_generator(
+            NoisyParallelSettings(judge="a path"), fake, find_judge=lambda path: Reverence(3)
+        )

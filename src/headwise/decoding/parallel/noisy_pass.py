@@ -33,6 +33,7 @@ class NoisyParallelSettings(GenerationSettings):
     """Several candidates of a parallel model, among which an autoregressive model chooses."""
 
     output_forms: ClassVar[tuple[str, ...]] = ("positions", "chain", "copies")
+    records_passes: ClassVar[bool] = True
     summary: ClassVar[str] = "Candidates of a parallel model, chosen by an autoregressive one."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "samples": RequestOption(10, low=1, high=32, description="candidates of each sentence")

@@ -199,8 +199,7 @@ class ParallelSettings(TransformerSettings):
     @property
     def has_static_shapes(self) -> bool:
         """Whether the loss works on packed rows alone, and not on one sentence per row."""
-        is_alone = isinstance(self.structure, IndependentStructure)
-        return is_alone and not isinstance(self.length, EditedLength)
+        return not (self.structure.sums_alignments or isinstance(self.length, EditedLength))
 
     @model_validator(mode="after")
     def _check_combination(self) -> "ParallelSettings":

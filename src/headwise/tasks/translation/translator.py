@@ -237,13 +237,10 @@ class Translator:
 
     def generator(self, settings: DecodingSettings) -> Generator:
         """How these settings generate with this model."""
-        return make_generator(settings, self.offer, judge=self._judge(settings))
+        return make_generator(settings, self.offer, find_judge=self._find_judge)
 
-    def _judge(self, settings: DecodingSettings) -> TranslatorJudge | None:
+    def _find_judge(self, path: str) -> TranslatorJudge:
         """The translator that chooses among candidates; it is loaded once."""
-        path = settings.judge_path
-        if path is None:
-            return None
         if path not in self._judges:
             device = self.model.output.weight.device
             self._judges[path] = load_judge(path, self.recipe, self.tokenizers, device=device)
