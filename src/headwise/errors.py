@@ -19,6 +19,16 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or _MEMORY.search(str(error)) is not None
 
 
+class StoppedBySignal(SystemExit):
+    """A signal ends the command; the exit status is 128 plus its number.
+
+    A class of its own, so that whoever catches what foreign code raises lets it pass.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+
+
 class HeadwiseError(Exception):
     """Base of all errors shown to users; `exit_status` is that of the command line."""
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from headwise.cli import recipes
+from headwise.cli.main import main
 from tests.tasks.tiny import OVERRIDES
 
 LENGTH = ["training.steps=100", "training.checkpoint_every=20"]
@@ -144,17 +146,74 @@ def test_a_reader_of_progress_that_goes_away_ends_nothing(tmp_path: Path) -> Non
     assert (tmp_path / "run" / "model").is_dir()
 
 
-def test_a_stop_while_the_data_is_prepared_leaves_nothing(tmp_path: Path) -> None:
+def heeding_hangups() -> None:
+    """In a child: the tests themselves may run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGUSR1, 138)]
+)
+def test_a_stop_while_the_data_is_prepared_leaves_nothing(
+    number: int, status: int, tmp_path: Path
+) -> None:
     run = tmp_path / "new" / "run"
     words = ["train", "pocket", "--run", str(run), "data.train.count=1000000"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "headwise", *words], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "headwise", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heeding_hangups,
     )
     deadline = time.monotonic() + 60
     while not (run / "recipe.yaml").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    process.terminate()
+    process.send_signal(number)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 143
+    assert process.returncode == status
     assert "Traceback" not in said
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_to_a_command_that_is_done_does_not_change_its_status(number: int) -> None:
+    """It arrives while Python ends."""
+    code = (
+        "import atexit, os, sys; from headwise.cli.main import main; "
+        f"atexit.register(os.kill, os.getpid(), {int(number)}); "
+        "sys.argv = ['headwise', 'recipes']; sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=heeding_hangups,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pocket" in done.stdout
+
+
+def test_the_first_signal_gives_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hangup is handled by whoever handles SIGTERM by then, here a server that ends its
+    connections and then ends by the SIGTERM that it saw."""
+    seen: list[int] = []
+
+    def serve(parsed: object) -> int:
+        former = signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
+        signal.raise_signal(signal.SIGHUP)
+        assert seen == [signal.SIGTERM]
+        signal.signal(signal.SIGTERM, former)
+        signal.raise_signal(seen[0])
+        return 0
+
+    monkeypatch.setattr(recipes, "run", serve)
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with pytest.raises(SystemExit, match="129"):
+            main(["recipes"])
+    finally:
+        signal.signal(signal.SIGHUP, former)
+    assert {one: signal.getsignal(one) for one in before} == before

@@ -29,10 +29,10 @@ LINES = {
     "DecodingSettings = Annotated[\n    GreedySettings": (
         "DecodingSettings = Annotated[\n    TokenMappingSettings | GreedySettings"
     ),
-    "        case _:": (
+    "        case _:\n            raise UsageError": (
         "        case TokenMappingSettings():\n"
         "            return TokenMapping(model)\n"
-        "        case _:"
+        "        case _:\n            raise UsageError"
     ),
 }
 

@@ -1,13 +1,19 @@
 """Words of other packages: found by name, imported alone, checked like ours, and missed by name."""
 
 import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from headwise.attention.choices import attention_kinds
-from headwise.errors import SettingsError
+from headwise.attention.kernels.full import Full
+from headwise.attention.score_choices import find_scores
+from headwise.blocks.choices import norm_kinds
+from headwise.errors import SettingsError, StoppedBySignal
 from headwise.models.choices import EncoderDecoderSettings, build_model
+from headwise.positions.choices import position_kinds
 from headwise.randomness import torch_generator
 from headwise.settings import apply_overrides, check_settings, read_settings_file
 from headwise.settings.added_kinds import added_words, check_packages, describe_words, words_in
@@ -30,8 +36,13 @@ class Double(NormKind):
 
 class Half(ScoreKind):
     kind: Literal["half"] = "half"
+    title, summary, paper = ("half", "一半"), ("half of it", "取一半"), ""
+    formula = "q · k / 2"
     def build(self, *, query_dim, key_dim):
         return lambda q, k: scaled_dot_scores(q, k) / 2
+
+class Bare(ScoreKind):
+    kind: str = "bare"
 
 class Waves(PositionKind):
     kind: Literal["waves"] = "waves"
@@ -43,6 +54,8 @@ double = someone:Double
 wrong = someone:Waves
 [headwise.scores]
 half = someone:Half
+other = someone:Half
+bare = someone:Bare
 [headwise.positions]
 waves = someone:Waves
 [headwise.attention]
@@ -135,6 +148,7 @@ def test_a_list_of_kinds_leaves_out_what_cannot_be_imported(
     ("code", "reason"),
     [
         ("import sys; sys.exit(7)", "SystemExit: 7"),
+        ("class Odd(BaseException): ...\nraise Odd('here')", "Odd: here"),
         ("raise ValueError('one\\ntwo \\x1b[31m')", r"ValueError: one two  \[31m"),
         ("raise ValueError('x' * 9999)", "ValueError: x{288}…"),
     ],
@@ -147,6 +161,46 @@ def test_what_a_package_says_stays_on_one_line(
     data = DATA | {"encoder": {"attention": {"kind": "broken"}}}
     with pytest.raises(SettingsError, match=rf"importing it failed \({reason}\); mend"):
         check_settings(EncoderDecoderSettings, data)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, lambda: StoppedBySignal(15)])
+def test_a_stop_by_the_user_while_importing_is_no_fault_of_the_package(
+    someone: Path, stop: Callable[[], BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(entry: EntryPoint) -> None:
+        raise stop()
+
+    monkeypatch.setattr(EntryPoint, "load", load)
+    with pytest.raises((KeyboardInterrupt, StoppedBySignal), match=r"^(143|)$"):
+        check_settings(EncoderDecoderSettings, DATA)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("other", r"someones-words gives the word 'other' as Half, whose `kind` is 'half'; both"),
+        ("bare", r"someones-words gives the word 'bare' as Bare, whose `kind` is no fixed word"),
+    ],
+)
+def test_a_word_that_is_not_that_of_its_class_is_the_fault_of_the_package(
+    someone: Path, word: str, message: str
+) -> None:
+    with pytest.raises(SettingsError, match=message):
+        check_settings(Full, {"score": {"kind": word}})
+
+
+def test_words_that_cannot_be_used_are_told_apart(someone: Path) -> None:
+    """`waves` and `double` are used by recipes, but have no title for a list of kinds."""
+    scores = find_scores()
+    assert {"dot", "half"} <= set(scores.usable)
+    assert {word: error.packages for word, error in scores.refused.items()} == {
+        "bare": ("someones-words",),
+        "other": ("someones-words",),
+    }
+    assert "waves" not in position_kinds()
+    assert "double" not in norm_kinds()
+    install(someone, "others-words", "[headwise.scores]\nhalf = other:Half\n")
+    assert find_scores().refused["half"].packages == ("others-words", "someones-words")
 
 
 def test_two_packages_with_one_word_are_refused(someone: Path) -> None:

@@ -43,9 +43,13 @@ NUMBER = TableEntry("recipe_is_a_number", "", "sys:maxsize", "nowhere.task:Task"
 OTHER = TableEntry("another", "", RECIPE, "nowhere.task:Task")
 NO_TASK = TableEntry("no_task", "", RECIPE, "somebody:NoTask")
 FAILS = TableEntry("fails", "", RECIPE, "somebody:Fails")
+ODD = TableEntry("odd", "", RECIPE, "somebody:Odd")
 class NoTask: ...
+class NoError(BaseException): ...
 def __getattr__(name):
     from headwise.tasks.task import TrainedTask
+    if name == "Odd":
+        raise NoError("here")
     return type(name, (TrainedTask,), {})
 """
 ENTRIES = """[headwise.tasks]
@@ -57,6 +61,7 @@ recipe_is_a_number = somebody:NUMBER
 mismatch = somebody:OTHER
 no_task = somebody:NO_TASK
 fails = somebody:FAILS
+odd = somebody:ODD
 translation = somebody:GOOD
 """
 
@@ -77,6 +82,7 @@ def test_words_of_packages_are_listed_without_importing_them(somebody: Path) -> 
         "mismatch",
         "no_task",
         "number",
+        "odd",
         "parts",
         "recipe_is_a_number",
         "wrong",
@@ -112,6 +118,7 @@ def test_what_is_wrong_with_a_package_is_told(somebody: Path, word: str, message
     ("word", "message"),
     [
         ("no_task", r"somebody:NoTask.*NoTask'> is no subclass of headwise.tasks.task.TrainedTask"),
+        ("odd", r"somebody:Odd, a part .* cannot be used \(NoError: here\); mend"),
         ("fails", r"somebody:Fails.*cannot be used \(TypeError: Can't instantiate abstract"),
     ],
 )

@@ -19,7 +19,7 @@ from headwise.attention.kernels.reformer import Reformer
 from headwise.attention.kernels.window import Window
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.errors import SettingsError
-from headwise.settings.added_kinds import OpenChoice, all_kinds
+from headwise.settings.added_kinds import FoundKinds, OpenChoice, find_kinds
 from headwise.settings.kind import join_words
 
 GROUP = "headwise.attention"
@@ -54,7 +54,12 @@ __all__ = [
 
 def attention_kinds() -> dict[str, type[AttentionKind]]:
     """Every kind of attention by its name: the built-in ones, then those of installed packages."""
-    return all_kinds(GROUP, AttentionKind, BUILT_IN)
+    return find_attention().usable
+
+
+def find_attention() -> FoundKinds[AttentionKind]:
+    """The same, and the words of installed packages that cannot be used."""
+    return find_kinds(GROUP, AttentionKind, BUILT_IN)
 
 
 def build_attention(

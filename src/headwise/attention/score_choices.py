@@ -33,7 +33,7 @@ from headwise.attention.scores.dot import DotSettings, ScaledDotSettings
 from headwise.attention.scores.gaussian import GaussianSettings
 from headwise.attention.scores.location import LocationSettings
 from headwise.errors import UsageError
-from headwise.settings.added_kinds import OpenChoice, all_kinds
+from headwise.settings.added_kinds import FoundKinds, OpenChoice, find_kinds
 from headwise.settings.kind import join_words
 
 GROUP = "headwise.scores"
@@ -85,13 +85,19 @@ __all__ = [
     "build_local_window",
     "build_normalizer",
     "build_score",
+    "find_scores",
     "score_kinds",
 ]
 
 
 def score_kinds() -> dict[str, type[ScoreKind]]:
     """Every score by its names: the built-in ones, then those of installed packages."""
-    return all_kinds(GROUP, ScoreKind, SCORES)
+    return find_scores().usable
+
+
+def find_scores() -> FoundKinds[ScoreKind]:
+    """The same, and the words of installed packages that cannot be used."""
+    return find_kinds(GROUP, ScoreKind, SCORES)
 
 
 def build_score(settings: ScoreKind, *, query_dim: int, key_dim: int) -> Score:

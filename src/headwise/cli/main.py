@@ -25,7 +25,7 @@ from headwise.cli.options.parser import Parser, find_leaf, name_options, parse
 from headwise.cli.options.path_checks import check_paths
 from headwise.cli.terminal.standard_error import ignore_write_failures
 from headwise.cli.terminal.wrapping import write_line
-from headwise.errors import HeadwiseError, SaidElsewhere, TrainingStopped
+from headwise.errors import HeadwiseError, SaidElsewhere, StoppedBySignal, TrainingStopped
 from headwise.language import say, use_language
 
 COMMANDS = (
@@ -103,12 +103,17 @@ class _Notices(logging.Handler):
 
 
 @contextlib.contextmanager
-def _listening() -> Iterator[None]:
+def _listening(*, ends_process: bool) -> Iterator[None]:
     """While a command runs, print log messages, and turn SIGTERM into an exception, so that
     temporary files are removed.
 
-    SIGHUP (a closed terminal) and SIGUSR1 (the warning of a batch system) do the same. A signal
-    that was ignored when the process started, as by nohup, stays ignored.
+    SIGHUP (a closed terminal) and SIGUSR1 (the warning of a batch system) are passed on to whoever
+    handles SIGTERM by then: a server ends its connections first. The exit status is that of the
+    first signal. A signal that was ignored when the process started, as by nohup, stays ignored.
+
+    Afterwards the signals have their former effect. If the process ends with the command, they are
+    ignored: Python takes up to a second to end, within which a signal would turn the status of a
+    command that is done into that of one that was killed.
     """
     # Under torchrun only the first process prints.
     logger, handler = (
@@ -117,22 +122,27 @@ def _listening() -> Iterator[None]:
     )
     logger.addHandler(handler)
     before: dict[int, Any] = {}
+    received: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        received.append(number)
+        if number == signal.SIGTERM:
+            raise StoppedBySignal(received[0])
+        signal.raise_signal(signal.SIGTERM)
+
     with contextlib.suppress(ValueError):  # signals can only be handled in the main thread
-        before[signal.SIGTERM] = signal.signal(
-            signal.SIGTERM, lambda number, frame: sys.exit(128 + number)
-        )
-        for name in ("SIGHUP", "SIGUSR1"):  # a closed terminal; the warning of a batch system
-            number = getattr(signal, name, None)  # Windows has neither
-            if number is not None and signal.getsignal(number) != signal.SIG_IGN:
-                before[number] = signal.signal(
-                    number, lambda *_: signal.raise_signal(signal.SIGTERM)
-                )
+        for name in ("SIGTERM", "SIGHUP", "SIGUSR1"):
+            number = getattr(signal, name, None)  # Windows has only the first
+            if number is None:
+                continue
+            if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, stop)
     try:
         yield
     finally:
         logger.removeHandler(handler)
         for number, handling in before.items():
-            signal.signal(number, handling)
+            signal.signal(number, signal.SIG_IGN if ends_process else handling)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -156,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     names = name_options(find_leaf(parser, given))
-    with _listening():
+    with _listening(ends_process=arguments is None):
         return _run(parsed, given, names)
 
 

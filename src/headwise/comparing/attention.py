@@ -49,9 +49,14 @@ Measure = Callable[[str, AttentionKind, int, Conditions], Point]
 
 def known_kernels() -> dict[str, AttentionKind]:
     """Every kind that a recipe may name, including those of installed packages, with default
-    settings.
+    settings; with those of its example where not every setting has a default.
     """
-    return {word: kind.model_validate({}) for word, kind in attention_kinds().items()}
+    return {
+        word: kind.example()
+        if any(field.is_required() for field in kind.model_fields.values())
+        else kind.model_validate({})
+        for word, kind in attention_kinds().items()
+    }
 
 
 def suited(settings: AttentionKind, length: int) -> AttentionKind:

@@ -20,6 +20,7 @@ Tested: every kind through `decode`, empty sources, phrases for all sentences an
 new kind that writes all words at once through everything that generates.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, get_args
 
 from pydantic import Field
@@ -91,7 +92,7 @@ OUTPUT_FORMS = {
     ),
     "chain": ("scores of tokens and of neighbouring tokens", "词元及相邻词元的得分"),
     "copies": ("the tokens at copies of source tokens", "源语言词元副本处的词元"),
-    "edits": ("deletions and insertions", "删除与插入"),
+    "revisions": ("deletions and insertions", "删除与插入"),
     "alignment": ("tokens and blanks at all positions at once", "所有位置的词元与空白"),
     "graph": ("a graph of vertices", "由顶点组成的图"),
 }
@@ -107,13 +108,8 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
 
 def default_decoding(output_form: str) -> GenerationSettings:
     """How a model generates if its recipe does not say."""
-    match output_form:
-        case "steps":
-            return BeamSettings()
-        case "edits":
-            return EditSettings()
-        case _:
-            return OnePassSettings()
+    kinds: dict[str, type[GenerationSettings]] = {"steps": BeamSettings, "revisions": EditSettings}
+    return kinds.get(output_form, OnePassSettings)()
 
 
 def check_output_form(settings: GenerationSettings, output_form: str) -> None:
@@ -146,11 +142,11 @@ def kinds_with_several_results(settings: GenerationSettings) -> list[str]:
 
 
 def make_generator(
-    settings: GenerationSettings, model: Any, *, judge: Judge | None = None
+    settings: GenerationSettings, model: Any, *, find_judge: Callable[[str], Judge] | None = None
 ) -> Generator:
     """The generator of these settings; `model` is what a model offers (`models/steppers.py`).
 
-    `judge` is the model that noisy parallel decoding asks.
+    `find_judge` gives the model at a path that chooses among candidates; a translator has one.
     """
     if isinstance(settings, GenerationSettings):
         check_output_form(settings, getattr(model, "output_form", "steps"))
@@ -170,7 +166,10 @@ def make_generator(
         case OnePassSettings() | MaskPredictSettings():
             return OnePass(model)
         case NoisyParallelSettings():
-            return NoisyPass(model, judge)
+            settings.check_complete()
+            assert find_judge is not None, "a search with a judge is made by a translator"
+            assert settings.judge is not None
+            return NoisyPass(model, find_judge(settings.judge))
         case EditSettings():
             return EditSearch(model)
         case _:

@@ -75,6 +75,19 @@ class GenerationSettings(Settings):
         return "steps" in self.output_forms
 
     @property
+    def judge_path(self) -> str | None:
+        """The bundle of another translator that chooses among candidates, if one does."""
+        return None
+
+    @property
+    def unaided(self) -> "GenerationSettings":
+        """The same without another translator, as validations during training decode."""
+        return self
+
+    def check_complete(self) -> None:
+        """Refuse settings without something that only a recipe can give."""
+
+    @property
     def num_hypotheses(self) -> int:
         """Hypotheses that are kept for one sentence while it is generated."""
         return 1

@@ -96,11 +96,9 @@ def check_relation(attention: AttentionKind, relation: Relation | None) -> None:
     else:
         en = f"use attention.kind={join_words(able, ' or ')}"
         zh = f"请用 attention.kind={join_words(able, ' 或 ', '、')}"
-    ways = [
-        f"position.{text}"
-        for text, other in position_kinds()[relation.kind].variants.items()
-        if other in attention.takes
-    ]
+    position = position_kinds().get(relation.kind)
+    variants = {} if position is None else position.variants
+    ways = [f"position.{text}" for text, other in variants.items() if other in attention.takes]
     others = [one.word() for one in BUILT_IN if one.needs is None or one.needs in attention.takes]
     en, zh = (
         ", or ".join([en, *ways, f"position.kind={join_words(others, ' or ')}"]),

@@ -26,18 +26,18 @@ Tested against: an example package (examples/plugin) that is installed, used and
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import pydantic
 from pydantic_core import core_schema
 
-from headwise.errors import SettingsError
-from headwise.settings.kind import Kind
+from headwise.errors import SettingsError, StoppedBySignal
+from headwise.settings.kind import Kind, join_words
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +58,22 @@ class AddedWord:
     version: str
 
 
+class AddedWordError(SettingsError):
+    """A word that installed packages add, but that cannot be used."""
+
+    def __init__(self, entries: Sequence[EntryPoint], en: str, zh: str) -> None:
+        self.packages = tuple(sorted({_package(entry) for entry in entries}))
+        super().__init__(en, zh)
+
+
+@dataclass(frozen=True)
+class FoundKinds(Generic[AnyKind]):
+    """The kinds of a choice by their words, and the words of packages that cannot be used."""
+
+    usable: dict[str, type[AnyKind]]
+    refused: dict[str, AddedWordError]
+
+
 def added_words(group: str) -> list[str]:
     """The words that installed packages add to a choice; nothing is imported for the answer."""
     return sorted({entry.name for entry in entry_points(group=group)})
@@ -74,14 +90,27 @@ def load_value(group: str, word: object, base: type[Base]) -> Base | None:
     return found
 
 
-def load_word(group: str, word: object, base: type[Base]) -> type[Base] | None:
-    """The class behind a word that a package adds, or None where no installed package has it."""
+def load_word(group: str, word: object, base: type[AnyKind]) -> type[AnyKind] | None:
+    """The class behind a word that a package adds, or None where no installed package has it.
+
+    The word must be one of the class's own: a saved recipe holds the class's `kind`, by which the
+    entry point is found again.
+    """
     entry = _find(group, word)
     if entry is None:
         return None
     found = _load(entry)
     if not (isinstance(found, type) and issubclass(found, base)):
         raise _explain_type(entry, found, "a subclass", "子类", base)
+    if word not in found.words():
+        own = join_words(map(repr, found.words()), " or ") if found.words() else "no fixed word"
+        raise AddedWordError(
+            [entry],
+            f"the package {_package(entry)} gives the word {word!r} as {found.__name__}, whose "
+            f"`kind` is {own}; both must be the same: update the package",
+            f"软件包 {_package(entry)} 为词 {word!r} 提供的是 {found.__name__}，而其 `kind` 是 "
+            f"{own.replace(' or ', ' 或 ')}；两者必须一致：请更新该软件包",
+        )
     return found
 
 
@@ -89,14 +118,22 @@ def _load(entry: EntryPoint) -> Any:
     """Import what an entry point names; a failure names the package."""
     try:
         return entry.load()
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if not is_fault(error):
+            raise
         package, reason = _package(entry), reason_of(error)
-        raise SettingsError(
+        raise AddedWordError(
+            [entry],
             f"the package {package} gives the word {entry.name!r}, but importing it failed "
             f"({reason}); mend or reinstall the package",
             f"词 {entry.name!r} 由软件包 {package} 提供，但导入失败（{reason}）；"
             "请修复或重新安装该软件包",
         ) from error
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether code of another package failed, rather than that the user stopped the program."""
+    return not isinstance(error, KeyboardInterrupt | StoppedBySignal)
 
 
 def reason_of(error: BaseException) -> str:
@@ -108,10 +145,11 @@ def reason_of(error: BaseException) -> str:
 
 def _explain_type(
     entry: EntryPoint, found: object, what: str, what_zh: str, base: type
-) -> SettingsError:
+) -> AddedWordError:
     """A word that stands for something of the wrong type."""
     package, name = _package(entry), f"{base.__module__}.{base.__name__}"
-    return SettingsError(
+    return AddedWordError(
+        [entry],
         f"the package {package} gives the word {entry.name!r} as {found!r}, but {what} of {name} "
         "is needed; update the package",
         f"软件包 {package} 为词 {entry.name!r} 提供的是 {found!r}，而需要 {name} 的{what_zh}；"
@@ -119,26 +157,52 @@ def _explain_type(
     )
 
 
+def find_kinds(
+    group: str, base: type[AnyKind], built_in: Iterable[type[AnyKind]]
+) -> FoundKinds[AnyKind]:
+    """Every kind by its words: the built-in ones, then those of installed packages.
+
+    Words that cannot be used are left out with a warning: whoever lists all kinds did not ask for
+    them. So are kinds that do not declare what a list shows of them.
+    """
+    found = FoundKinds({word: kind for kind in built_in for word in kind.words()}, {})
+    for word in added_words(group):
+        if word in found.usable:
+            continue
+        try:
+            kind = load_word(group, word, base)
+            if kind is not None:
+                _check_declared(group, word, kind)
+                found.usable[word] = kind
+        except AddedWordError as error:
+            _warn_once(str(error))
+            found.refused[word] = error
+    return found
+
+
 def all_kinds(
     group: str, base: type[AnyKind], built_in: Iterable[type[AnyKind]]
 ) -> dict[str, type[AnyKind]]:
-    """Every kind by its words: the built-in ones, then those of installed packages.
+    """The kinds that can be used, by their words (`find_kinds`)."""
+    return find_kinds(group, base, built_in).usable
 
-    A package that cannot be imported is left out with a warning: whoever lists all kinds did not
-    ask for its word.
-    """
-    kinds = {word: kind for kind in built_in for word in kind.words()}
-    for word in added_words(group):
-        if word in kinds:
-            continue
-        try:
-            found = load_word(group, word, base)
-        except SettingsError as error:
-            _warn_once(str(error))
-        else:
-            if found is not None:
-                kinds[word] = found
-    return kinds
+
+def _check_declared(group: str, word: str, kind: type[Kind]) -> None:
+    """Refuse a kind that has no title, summary, … or no valid example of its settings."""
+    try:
+        kind.declare()
+        kind.example()
+    except Exception as error:
+        entry, reason = _find(group, word), reason_of(error)
+        if entry is None:  # a kind that no package gave is a bug of ours
+            raise
+        raise AddedWordError(
+            [entry],
+            f"the package {_package(entry)} gives the word {word!r}, which is left out of lists: "
+            f"its class does not declare all that a kind must ({reason}); update the package",
+            f"软件包 {_package(entry)} 提供的词 {word!r} 不列出：其类没有声明所需的全部内容"
+            f"（{reason}）；请更新该软件包",
+        ) from error
 
 
 @cache
@@ -150,7 +214,8 @@ def _find(group: str, word: object) -> EntryPoint | None:
     found = [entry for entry in entry_points(group=group) if entry.name == word]
     packages = sorted({_package(entry) for entry in found})
     if len(packages) > 1:
-        raise SettingsError(
+        raise AddedWordError(
+            found,
             f"the word {word!r} is given by several packages ({', '.join(packages)}); uninstall "
             "all but one",
             f"词 {word!r} 由多个软件包提供（{'、'.join(packages)}）；请只保留一个",
@@ -167,7 +232,7 @@ class OpenChoice:
     """The annotation of a union of kinds that other packages may add to."""
 
     group: str
-    base: type[pydantic.BaseModel]
+    base: type[Kind]
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: pydantic.GetCoreSchemaHandler
@@ -181,7 +246,7 @@ class OpenChoice:
             ),
         )
 
-    def load(self, word: object) -> type[pydantic.BaseModel] | None:
+    def load(self, word: object) -> type[Kind] | None:
         """The added kind of this name; None: no installed package has it."""
         return load_word(self.group, word, self.base)
 

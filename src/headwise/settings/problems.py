@@ -75,6 +75,19 @@ _OTHER_FORM = frozenset(
 _PARTS_NEEDED = ("model_type", "model_attributes_type", "dict_type")
 
 
+def requirement(name: str, context: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What pydantic's problem of this name requires, in both languages; None for unknown ones.
+
+    pydantic lists the words that may stand somewhere in English: 'a', 'b' or 'c'.
+    """
+    if name not in REQUIREMENTS:
+        return None
+    en, zh = REQUIREMENTS[name]
+    listed = str(context.get("expected", ""))
+    zh_context = {**context, "expected": listed.replace(" or ", " 或 ")}
+    return en.format(**context), zh.format(**zh_context)
+
+
 def describe_problems(kind: SettingsClass, error: pydantic.ValidationError) -> list[Problem]:
     """Every problem once, in the order of the settings."""
     found = error.errors()
@@ -147,9 +160,8 @@ def _describe(kind: SettingsClass, problem: Any) -> Problem:
         case "value_error" if isinstance(context.get("error"), HeadwiseError):
             prefix = (f"{path}: ", f"{path}：") if path else ("", "")
             return Problem(prefix[0] + context["error"].en, prefix[1] + context["error"].zh)
-    en, zh = REQUIREMENTS.get(problem["type"], (problem["msg"].removeprefix("Value error, "),) * 2)
-    if problem["type"] in REQUIREMENTS:
-        en, zh = en.format(**context), zh.format(**context).replace(" or ", " 或 ")
+    required = requirement(problem["type"], context)
+    en, zh = required or (problem["msg"].removeprefix("Value error, "),) * 2
     if (
         problem["type"] in _PARTS_NEEDED
         and isinstance(given, str)

@@ -1,7 +1,8 @@
 """Checks the training settings of models whose shapes follow the sentences.
 
-A loss over alignments (CTC, graphs) lays out one sentence per row, so its update cannot be recorded
-as a CUDA graph; it can be compiled in part. Recurrent models cannot be compiled or recorded.
+A loss over alignments, chains or edits lays out one sentence per row, so its update cannot be
+recorded as a CUDA graph; it can be compiled in part. Recurrent models cannot be compiled or
+recorded.
 
 A recurrent model runs its layers once for each word, and its shapes follow the sentences. So
 `compile`, `cuda_graphs`, `recompute` and sharding must be off, and `auto` means off. The rule is
@@ -10,6 +11,7 @@ older version with another setting is still loaded: the rule is applied before a
 """
 
 from headwise.errors import SettingsError
+from headwise.models.parallel.choices import ParallelSettings
 from headwise.training.choices import TrainingSettings
 
 
@@ -37,15 +39,17 @@ def train_word_by_word(training: TrainingSettings) -> TrainingSettings:
     return training.model_copy(update=off)
 
 
-def check_not_recorded(training: TrainingSettings, structure: str) -> None:
-    """Refuse to record the update of a loss over alignments."""
+def check_not_recorded(training: TrainingSettings, model: ParallelSettings) -> None:
+    """Refuse to record the update of a loss that takes one sentence per row."""
     if training.cuda_graphs == "on":
+        kinds = (
+            f"model.length.kind={model.length.kind} and model.structure.kind={model.structure.kind}"
+        )
         raise SettingsError(
-            "training.cuda_graphs=on was given, but the shapes of the loss of "
-            f"model.structure.kind={structure} follow the lengths of the sentences; set "
+            f"training.cuda_graphs=on was given, but the shapes of the loss of {kinds} follow the "
+            "lengths of the sentences; set training.cuda_graphs=off",
+            f"给出了 training.cuda_graphs=on，但 {kinds} 的损失的形状随句长而变；请设 "
             "training.cuda_graphs=off",
-            f"给出了 training.cuda_graphs=on，但 model.structure.kind={structure} 的损失的形状"
-            "随句长而变；请设 training.cuda_graphs=off",
         )
 
 

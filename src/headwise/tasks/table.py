@@ -27,6 +27,7 @@ from headwise.settings.added_kinds import (
     AddedWord,
     added_words,
     describe_word,
+    is_fault,
     load_value,
     reason_of,
 )
@@ -179,8 +180,8 @@ def _import(place: str) -> Any:
     module, _, name = place.partition(":")
     try:
         return getattr(import_module(module), name)
-    except (Exception, SystemExit) as error:
-        if place.startswith("headwise."):
+    except BaseException as error:
+        if place.startswith("headwise.") or not is_fault(error):
             raise
         raise _explain(place, reason_of(error)) from error
 
@@ -195,8 +196,8 @@ def _instance(place: str) -> Any:
         raise _explain(place, f"{found!r} is no subclass of {kinds}")
     try:
         return found()
-    except Exception as error:
-        if place.startswith("headwise."):
+    except BaseException as error:
+        if place.startswith("headwise.") or not is_fault(error):
             raise
         raise _explain(place, reason_of(error)) from error
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from headwise.decoding.parallel.crf import find_best_path
+from headwise.decoding.parallel.crf import find_best_path, follow_path
 from headwise.text.tokenizer import PAD
 from headwise.training.parallel.crf import crf_loss, log_normalizer
 
@@ -92,3 +92,16 @@ def test_without_transitions_each_position_decides_alone(generator: torch.Genera
     torch.testing.assert_close(
         found.token_log_probabilities, emissions.log_softmax(-1).amax(-1), rtol=1e-5, atol=1e-5
     )
+
+
+def test_the_conditional_probabilities_along_a_path_are_those_of_its_tokens(
+    chain: tuple[Tensor, Tensor, Tensor, Tensor],
+) -> None:
+    emissions, transitions, candidates, lengths = chain
+    found = find_best_path(emissions, transitions, candidates=candidates, lengths=lengths)
+    path = (candidates == found.tokens[..., None]).int().argmax(-1)
+    values = follow_path(emissions, transitions, path=path, lengths=lengths)
+    torch.testing.assert_close(values.logsumexp(-1), torch.zeros(PAIRS, WIDTH).double())
+    inside = torch.arange(WIDTH) < lengths[:, None]
+    along = values.gather(2, path[..., None])[..., 0]
+    torch.testing.assert_close(along[inside], found.token_log_probabilities[inside])

@@ -22,7 +22,7 @@ SOURCES = [[5, 6, 7, 7], [8], [], [9, 10, 11, 12, 4], [4, 8]]
 class Reverser:
     """Its experts write each source backwards, one word per gap and round."""
 
-    output_form = "edits"
+    output_form = "revisions"
     device = torch.device("cpu")
 
     def read_sources(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -89,4 +89,4 @@ def test_rules_and_searches_that_do_not_fit_are_refused_with_what_works() -> Non
         generate(SOURCES, min_length=3)
     with pytest.raises(SettingsError, match=r"deletions and insertions; use decoding\.kind=edits$"):
         make_generator(BeamSettings(), Reverser())
-    assert default_decoding("edits") == EditSettings()
+    assert default_decoding("revisions") == EditSettings()

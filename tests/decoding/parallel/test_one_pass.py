@@ -92,6 +92,12 @@ def test_lengths_keep_to_the_limits() -> None:
     assert len(long.best.tokens) >= 5
 
 
+def test_a_fixed_number_of_positions_keeps_to_the_shortest_length() -> None:
+    (found,) = generate(Speller(num_begins=7), [[5, 6]], min_length=4)
+    assert len(found.best.tokens) == 4
+    assert found.best.tokens[:2] == (6, 5)
+
+
 def test_special_tokens_are_not_written() -> None:
     (found,) = generate(Speller(), [[UNKNOWN, 5]], allow_unknown=False)
     assert not {UNKNOWN, PAD} & set(found.best.tokens)
@@ -118,3 +124,9 @@ def test_results_are_reported_one_by_one() -> None:
     watcher = Watcher(on_result=lambda number, result: seen.update({number: result}))
     found = OnePass(Speller()).generate(SOURCES, OnePassSettings(), watcher=watcher)
     assert seen == {i: found[i] for i, source in enumerate(SOURCES) if source}
+
+
+def test_no_sentence_is_translated_by_nothing() -> None:
+    """An empty candidate has a mean log-probability of 0, better than all others."""
+    (found,) = generate(Speller(), [[8]], lengths=16)
+    assert found.best.tokens == (8,)

@@ -46,7 +46,7 @@ Reason = Literal["unchanged", "loop", "rounds"]
 class EditSettings(GenerationSettings):
     """Rounds that delete words, insert placeholders and fill them."""
 
-    output_forms: ClassVar[tuple[str, ...]] = ("edits",)
+    output_forms: ClassVar[tuple[str, ...]] = ("revisions",)
     records_passes: ClassVar[bool] = True
     summary: ClassVar[str] = "Words are deleted and inserted in rounds until nothing changes."
     request_options: ClassVar[Mapping[str, RequestOption]] = {

@@ -33,6 +33,7 @@ class NoisyParallelSettings(GenerationSettings):
     """Several candidates of a parallel model, among which an autoregressive model chooses."""
 
     output_forms: ClassVar[tuple[str, ...]] = ("positions", "chain", "copies")
+    records_passes: ClassVar[bool] = True
     summary: ClassVar[str] = "Candidates of a parallel model, chosen by an autoregressive one."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "samples": RequestOption(10, low=1, high=32, description="candidates of each sentence")
@@ -49,16 +50,27 @@ class NoisyParallelSettings(GenerationSettings):
     seed: int = 1
 
     @property
+    def judge_path(self) -> str | None:
+        return self.judge
+
+    @property
     def unaided(self) -> OnePassSettings:
-        """The same model without a judge, for validations during training."""
         return OnePassSettings(max_length=self.max_length, min_length=self.min_length)
+
+    def check_complete(self) -> None:
+        if self.judge is None:
+            raise UsageError(
+                "decoding.kind=noisy_parallel has no judge, which chooses among the candidates; "
+                "give the bundle of a translator that writes from left to right "
+                "(decoding.judge=runs/teacher/model), or use decoding.kind=one_pass",
+                "decoding.kind=noisy_parallel 缺少在候选中作选择的评判模型；请给出从左到右翻译的"
+                "模型目录（decoding.judge=runs/teacher/model），或用 decoding.kind=one_pass",
+            )
 
 
 class NoisyPass(SequencePass):
-    def __init__(self, model: SequenceModel, judge: Judge | None) -> None:
+    def __init__(self, model: SequenceModel, judge: Judge) -> None:
         super().__init__(model)
-        if judge is None:
-            raise explain_missing_judge()
         self.judge = judge
 
     def propose(
@@ -101,14 +113,3 @@ class NoisyPass(SequencePass):
             replace(hypotheses[one.number], score=one.score)
             for hypotheses, one in zip(found, chosen, strict=True)
         ]
-
-
-def explain_missing_judge() -> UsageError:
-    """The error for a search without the model that it asks."""
-    return UsageError(
-        "decoding.kind=noisy_parallel has no judge, which chooses among the candidates; give the "
-        "bundle of a translator that writes from left to right "
-        "(decoding.judge=runs/teacher/model), or use decoding.kind=one_pass",
-        "decoding.kind=noisy_parallel 缺少在候选中作选择的评判模型；请给出从左到右翻译的模型目录"
-        "（decoding.judge=runs/teacher/model），或用 decoding.kind=one_pass",
-    )

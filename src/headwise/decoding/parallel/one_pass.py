@@ -193,7 +193,8 @@ def propose_lengths(
 ) -> tuple[PartialTargets, Float[Tensor, " candidate"]]:
     """The most probable lengths of each sentence as candidates, and their log-probabilities.
 
-    A model with a fixed number of positions gives one candidate, whose end is not known yet.
+    A model with a fixed number of positions gives one candidate, whose end is not known yet. An
+    empty candidate is none: without words it has no mean log-probability to compare.
     """
     device = model.device
     sentence = torch.arange(len(limits), device=device)
@@ -203,6 +204,8 @@ def propose_lengths(
     longest = max(limits)
     scores = model.length_scores(memory, longest=longest)
     lengths = torch.arange(1, longest + 1, device=device)
+    # A candidate without words would have the best mean log-probability of all: none.
+    shortest = max(2, shortest)
     allowed = (lengths <= torch.tensor(limits, device=device)[:, None]) & (lengths >= shortest)
     # A limit below the shortest length leaves nothing: then the limit holds.
     allowed[:, 0] |= ~allowed.any(1)

@@ -25,13 +25,13 @@ from headwise.decoding.generator import NO_WATCHER, Generator, Watcher
 from headwise.decoding.parallel.crf import find_best_path, follow_path
 from headwise.decoding.parallel.excluded_tokens import exclude, excluded_tokens
 from headwise.decoding.parallel.one_pass import (
-    CERTAIN_END,
     OnePassSettings,
+    certain_end,
     of_lengths,
     propose_lengths,
 )
 from headwise.decoding.parallel.protocol import CopiedSources, PartialTargets, SequenceModel
-from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult
+from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
@@ -74,7 +74,7 @@ class SequencePass(Generator):
         candidates, ends = self.propose(memory, limits, settings, names)
         found = fill_in(self.model, memory, candidates, ends, settings)
         for i, best in zip(filled, self.choose(given, found, settings), strict=True):
-            results[i] = SearchResult((best,))
+            results[i] = SearchResult((best,), passes=written_at_once(best) if traced else ())
             if watcher.on_result is not None:
                 watcher.on_result(i, results[i])
         return results
@@ -124,9 +124,7 @@ class SequencePass(Generator):
         else:
             scores = self.model.predict(memory, candidates)
         yield from scores[:, : len(target)].unbind(1)
-        end = torch.zeros_like(scores[:, 0])
-        end[:, EOS] = CERTAIN_END
-        yield end.log_softmax(-1)
+        yield certain_end(scores[:, 0])
 
 
 def known_lengths(model: SequenceModel, memory: Any, lengths: Sequence[int]) -> PartialTargets:

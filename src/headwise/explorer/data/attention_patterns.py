@@ -10,35 +10,36 @@ The kernels are built as for a model, from the example settings that each of the
 Tested against: the masks of the patterns, and the ranks that follow from the formulas.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from headwise.attention.capabilities import AttentionKind, keys_are_queries
-from headwise.attention.choices import BUILT_IN, GROUP, attention_kinds, build_attention
+from headwise.attention.choices import build_attention, find_attention
 from headwise.attention.masks import causal, everything
 from headwise.errors import UsageError
 from headwise.initialization import initialize
 from headwise.randomness import torch_generator
-from headwise.settings.added_kinds import added_words
+from headwise.settings.added_kinds import FoundKinds
 
 DRIFT = 0.9
 """The share of a token's vector that the next token keeps."""
 
 
-def shown_words() -> list[str]:
-    """The names of the kernels that can be shown. Packages that add kernels are not imported for
-    this.
+def find_shown() -> FoundKinds[AttentionKind]:
+    """The kernels with weights of their own (the fused kernel has those of the full one), and the
+    words of installed packages that cannot be used.
     """
-    built_in = [kind.word() for kind in BUILT_IN if kind.has_own_weights]
-    return [*built_in, *(word for word in added_words(GROUP) if word not in built_in)]
+    found = find_attention()
+    shown = {word: kind for word, kind in found.usable.items() if kind.has_own_weights}
+    return replace(found, usable=shown)
 
 
 def shown_kinds() -> dict[str, type[AttentionKind]]:
-    """The kernels with weights of their own; the fused kernel has those of the full one."""
-    return {word: kind for word, kind in attention_kinds().items() if kind.has_own_weights}
+    """The kernels that can be shown."""
+    return find_shown().usable
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class EditedLength(LengthKind):
     Transformer, Gu, Wang & Zhao 2019)."""
 
     structures: ClassVar[tuple[str, ...]] = ("independent",)
-    output_form: ClassVar[str | None] = "edits"
+    output_form: ClassVar[str | None] = "revisions"
     kind: Literal["edited"] = "edited"
     insertions: int = Field(default=255, ge=1, le=4095)
     """Most words that one round inserts between two neighbours."""
@@ -195,6 +195,11 @@ class ParallelSettings(TransformerSettings):
     """How the outputs of the positions depend on each other."""
     input: InputSettings = MaskInput()
     """What the decoder reads where the token is not known."""
+
+    @property
+    def has_static_shapes(self) -> bool:
+        """Whether the loss works on packed rows alone, and not on one sentence per row."""
+        return not (self.structure.sums_alignments or isinstance(self.length, EditedLength))
 
     @model_validator(mode="after")
     def _check_combination(self) -> "ParallelSettings":

@@ -108,7 +108,8 @@ def _work(body: AttendBody) -> AttentionCalculation:
     parameters = dict(example.parameters.get(score, {})) if example else {}
     given_parameters = body.parameters.model_dump(exclude_none=True)
     parameters |= {name: NumberTable(_rows(rows, name)) for name, rows in given_parameters.items()}
-    number = score_kinds()[score].number
+    kind = score_kinds().get(score)  # None: choose_settings below says why it cannot be used
+    number = None if kind is None else kind.number
     overrides = [
         f"score.{name}={value!r}"
         for name, value in (("width", body.width), ("scale", body.scale))

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwise.errors import HeadwiseError
 from headwise.serving.schemas.base import EXACTLY_ONE, UNION_FIELDS
-from headwise.settings.problems import REQUIREMENTS
+from headwise.settings.problems import requirement
 
 LIBRETRANSLATE = frozenset({"/translate", "/detect", "/languages", "/translate_file", "/suggest"})
 """Routes of LibreTranslate, whose clients expect `{"error": "…"}`."""
@@ -157,8 +157,8 @@ def describe_field(problem: Any) -> tuple[str, str]:
             )
         case "value_error" if isinstance(context.get("error"), HeadwiseError):
             return f"{where}: {context['error'].en}", f"{where_zh}：{context['error'].zh}"
-        case kind if kind in REQUIREMENTS:
-            en, zh = REQUIREMENTS[kind]
+        case kind if (required := requirement(kind, context)) is not None:
+            en, zh = required
             given = problem.get("input")
             length = (
                 len(given)
@@ -169,8 +169,8 @@ def describe_field(problem: Any) -> tuple[str, str]:
                 ("", "") if length is None else (f", not {length:,}", f"，而不是 {length:,}")
             )
             return (
-                f"{where} {en.format(**context)}{measured}",
-                f"{where_zh} {zh.format(**context)}{measured_zh}",
+                f"{where} {en}{measured}",
+                f"{where_zh} {zh}{measured_zh}",
             )
         case _:
             return (

@@ -4,7 +4,6 @@ Most of these routes need no model; `/v1/row` shows one row of a loaded one. A t
 65,536 numbers, so every reply is small. Tested: limits, and replies equal to the library's results.
 """
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import (
@@ -17,9 +16,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from headwise.attention.score_choices import DEFAULT_WEIGHTS, NORMALIZERS, SCORES
-from headwise.attention.score_choices import GROUP as ADDED_SCORES
-from headwise.explorer.data.attention_patterns import shown_words
+from headwise.attention.score_choices import DEFAULT_WEIGHTS, NORMALIZERS, find_scores
+from headwise.errors import UsageError
+from headwise.explorer.data.attention_patterns import find_shown
 from headwise.positions.choices import BUILT_IN as POSITIONS
 from headwise.positions.declaration import PositionKind
 from headwise.serving.schemas.base import (
@@ -34,7 +33,8 @@ from headwise.serving.schemas.base import (
 )
 from headwise.serving.schemas.limits import MAX_TOKENS
 from headwise.settings import Settings
-from headwise.settings.added_kinds import added_words
+from headwise.settings.added_kinds import FoundKinds
+from headwise.settings.kind import join_words
 
 MAX_ROWS, MAX_COLUMNS = 64, 16
 MAX_LENGTH, MAX_DIM = 256, 256
@@ -46,12 +46,25 @@ Table = Annotated[
 ]
 
 
-def one_of(words: Iterable[str]) -> Any:
-    """The annotation of a word that must be one of these; the description lists them."""
-    known: list[JsonValue] = list(words)
-    expected = " or ".join([", ".join(map(repr, known[:-1])), repr(known[-1])])
+def one_of(found: FoundKinds[Any]) -> Any:
+    """The annotation of a word that names one of these kinds; the description lists them.
+
+    The packages that add kinds are imported once for it, when the server starts, and never by a
+    request. Why a package cannot be used is in the server's log and not told to clients, because
+    such a reason may contain paths of the server.
+    """
+    known: list[JsonValue] = list(found.usable)
+    expected = join_words(map(repr, known), " or ")
 
     def check(word: str) -> str:
+        if word in found.refused:
+            packages = ", ".join(found.refused[word].packages)
+            raise UsageError(
+                f"the word comes from the package {packages}, which cannot be used; choose "
+                f"{expected}, or ask the operator, whose log has the reason",
+                f"该词由软件包 {packages} 提供，而它无法使用；"
+                f"请改用 {expected.replace(' or ', ' 或 ')}，或询问运维人员，原因见其日志",
+            )
         if word not in known:
             raise PydanticKnownError("literal_error", {"expected": expected})
         return word
@@ -59,11 +72,11 @@ def one_of(words: Iterable[str]) -> Any:
     return AfterValidator(check), Field(json_schema_extra={"enum": known})
 
 
-ScoreName = Annotated[
-    str, *one_of([*(word for kind in SCORES for word in kind.words()), *added_words(ADDED_SCORES)])
-]
-WeightsName = Annotated[str, *one_of(kind.word() for kind in NORMALIZERS)]
-KernelName = Annotated[str, *one_of(shown_words())]
+_NORMALIZERS = FoundKinds({kind.word(): kind for kind in NORMALIZERS}, {})
+_SHOWN = find_shown()
+ScoreName = Annotated[str, *one_of(find_scores())]
+WeightsName = Annotated[str, *one_of(_NORMALIZERS)]
+KernelName = Annotated[str, *one_of(_SHOWN)]
 
 
 class AttendParameters(Body):
@@ -242,7 +255,7 @@ class PositionsReply(Reply):
 
 class PatternsBody(Body):
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"kind": shown_words()[0], "length": 32}]}
+        json_schema_extra={"examples": [{"kind": next(iter(_SHOWN.usable)), "length": 32}]}
     )
 
     kind: KernelName

@@ -109,6 +109,7 @@ def check_copies(store: TokenStore, most: int, *, part: Part) -> None:
     first = too_long[np.argmax(target[too_long] / source[too_long])]
     shape = int(source[first]), int(target[first])
     needed = -(-shape[1] // shape[0])
+    pairs = f"pair of data.{part} has" if len(too_long) == 1 else f"pairs of data.{part} have"
     leave_out = ("take such pairs out", "去掉这样的句对")
     if part == "train":
         leave_out = (
@@ -116,7 +117,7 @@ def check_copies(store: TokenStore, most: int, *, part: Part) -> None:
             "用 data.filter.max_ratio 去掉这样的句对",
         )
     raise DataError(
-        f"{len(too_long):,} pairs of data.{part} have a target more than {most} times as long as "
+        f"{len(too_long):,} {pairs} a target more than {most} times as long as "
         f"the source (one of {shape[0]} and {shape[1]} tokens with their ends), but each source "
         f"token is copied {most} times at most; set model.length.most={needed} or more, or "
         f"{leave_out[0]}",

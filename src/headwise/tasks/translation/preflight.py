@@ -8,7 +8,6 @@ from headwise.data.batching import Share
 from headwise.data.pairs.choices import corpus_name
 from headwise.data.pairs.preparation import PreparedData, read_part
 from headwise.data.splits import Part
-from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, explain_missing_judge
 from headwise.decoding.rules.phrases import check_shortest
 from headwise.errors import DataError
 from headwise.models.limits import check_rows, source_limits
@@ -29,14 +28,11 @@ def check_share(recipe: TranslationRecipe, *, num_processes: int) -> None:
 
 
 def check_own_judge(recipe: TranslationRecipe) -> None:
-    """Refuse a recipe whose noisy parallel decoding has no judge that fits: the judge is asked only
-    when the trained model is measured.
-    """
-    if not isinstance(recipe.decoding, NoisyParallelSettings):
-        return
-    if recipe.decoding.judge is None:
-        raise explain_missing_judge()
-    check_judge(recipe.decoding.judge, recipe)
+    """Refuse a recipe whose decoding has no judge that fits: the judge is asked only when the
+    trained model is measured."""
+    recipe.decoding.check_complete()
+    if recipe.decoding.judge_path is not None:
+        check_judge(recipe.decoding.judge_path, recipe)
 
 
 def check_test(recipe: TranslationRecipe) -> None:

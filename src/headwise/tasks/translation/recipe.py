@@ -135,7 +135,7 @@ class TranslationRecipe(AnyRecipe):
         # A decoder that edits reads the beginning of the sentence as well.
         check_rows(
             target_limits(self.model),
-            self.data.row_tokens + (output_form(self.model) == "edits"),
+            self.data.row_tokens + (output_form(self.model) == "revisions"),
             rows=("data.row_tokens", "data.row_tokens"),
         )
         if isinstance(self.model, TransformerSettings):
@@ -154,8 +154,8 @@ class TranslationRecipe(AnyRecipe):
     def _check_kind(self) -> None:
         if isinstance(self.model, RecurrentTranslatorSettings):
             check_word_by_word(self.training)
-        if isinstance(self.model, ParallelSettings) and self.model.structure.sums_alignments:
-            check_not_recorded(self.training, self.model.structure.kind)
+        if isinstance(self.model, ParallelSettings) and not self.model.has_static_shapes:
+            check_not_recorded(self.training, self.model)
         check_output_form(self.decoding, output_form(self.model))
         check_objective(self.training.objective, self.model)
 
@@ -183,7 +183,7 @@ class TranslationRecipe(AnyRecipe):
     @property
     def training_as_run(self) -> TrainingSettings:
         """With what `auto` can only mean for this model."""
-        if isinstance(self.model, ParallelSettings) and self.model.structure.sums_alignments:
+        if isinstance(self.model, ParallelSettings) and not self.model.has_static_shapes:
             return record_nothing(self.training)
         if isinstance(self.model, TransformerSettings):
             return self.training

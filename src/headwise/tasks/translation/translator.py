@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from headwise.decoding.batches import generate_stream
-from headwise.decoding.choices import DecodingSettings, NoisyParallelSettings, make_generator
+from headwise.decoding.choices import DecodingSettings, make_generator
 from headwise.decoding.generation_settings import GenerationSettings, explain_wrong_settings
 from headwise.decoding.generator import Generator
 from headwise.decoding.results import Hypothesis, SearchResult
@@ -237,15 +237,14 @@ class Translator:
 
     def generator(self, settings: DecodingSettings) -> Generator:
         """How these settings generate with this model."""
-        return make_generator(settings, self.offer, judge=self._judge(settings))
+        return make_generator(settings, self.offer, find_judge=self._find_judge)
 
-    def _judge(self, settings: DecodingSettings) -> TranslatorJudge | None:
-        """The model that noisy parallel decoding asks; it is loaded once."""
-        path = settings.judge if isinstance(settings, NoisyParallelSettings) else None
-        if path is not None and path not in self._judges:
+    def _find_judge(self, path: str) -> TranslatorJudge:
+        """The translator that chooses among candidates; it is loaded once."""
+        if path not in self._judges:
             device = self.model.output.weight.device
             self._judges[path] = load_judge(path, self.recipe, self.tokenizers, device=device)
-        return None if path is None else self._judges[path]
+        return self._judges[path]
 
     def within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the model can write."""

@@ -17,11 +17,12 @@ scores are those of the finished bundle.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import cast
 
 from headwise.data.batching import PairSource
 from headwise.data.pairs.parallel_files import Pair
 from headwise.data.pairs.preparation import read_part
-from headwise.decoding.choices import NoisyParallelSettings
+from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.tasks.translation.objective import RowShape, validation_loss
 from headwise.tasks.translation.recipe import TranslationRecipe
@@ -65,9 +66,9 @@ class Validation:
         if not self._pairs:
             return {}
         own = self.recipe.decoding
-        search = GreedySettings(max_length=own.max_length) if own.over_steppers else own
-        if isinstance(own, NoisyParallelSettings):
-            search = own.unaided
+        search = cast("DecodingSettings", own.unaided)
+        if own.over_steppers:
+            search = GreedySettings(max_length=own.max_length)
         translated = translate_pairs(
             translator, self.recipe, self._pairs, decoding=search, num_resamples=0
         )
