@@ -12,6 +12,8 @@ accepted: the ceiling of a block of k. A round then costs (k + 1) / speed-up ste
 
     speed-up = tokens per step / what a round costs, in steps of greedy search
 
+The floor of a round is one step of greedy search: a step reads all weights once, and so does a
+round, whatever its block. A round of a batch that keeps the processor busy costs k + 1 steps.
 Bars with heads on a trained model, on a CPU: batch 1 ≥ 1.6 ×, batch 32 ≥ 1.2 ×; Jacobi ≥ 1.1 ×.
 Dated numbers: docs/experiments/decoding-speed.md.
 """

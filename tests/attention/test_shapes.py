@@ -66,7 +66,7 @@ def test_heads_divide_a_width(num_heads: int, dim: int, nearest: int) -> None:
 def test_a_window_sees_a_neighbour() -> None:
     with pytest.raises(
         UsageError,
-        match=r"a window of 0 tokens to the left and 0 to the right.*build it with left=1 or more",
+        match=r"left and WindowAttention\.right are both 0.*set WindowAttention\.left=1 or more",
     ):
         WindowAttention(0, 0)
 

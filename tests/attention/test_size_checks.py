@@ -36,7 +36,7 @@ hashed = partial(ReformerAttention, 8)
         (lambda: LongformerAttention(4, block=0), "block=0"),
         (
             lambda: LongformerAttention(4, 1, 3),
-            "dilation=3 beside num_global=1.*build it with num_global=0 or dilation=1",
+            "dilation=3 was given beside .*num_global=1.*num_global=0 or .*dilation=1",
         ),
         (lambda: WindowAttention(4, 4, block=0), "WindowAttention was given block=0"),
         (
@@ -54,7 +54,7 @@ hashed = partial(ReformerAttention, 8)
         (lambda: LinformerAttention(4, 0), "max_length=0"),
         (
             lambda: LinformerAttention(9, 4),
-            "rank=9 for max_length=4.*build it with rank=4 or less, or a larger max_length",
+            "rank=9 is over .*max_length=4.*set LinformerAttention.rank=4 or less",
         ),
         (
             lambda: hashed(num_buckets=0, num_rounds=1, window=2),

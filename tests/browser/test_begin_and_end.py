@@ -83,9 +83,9 @@ def test_a_server_that_is_stopped_at_work_is_explained(
         watched.page.get_by_role("button", name="翻译", exact=True).click()
         assert begun.wait(20)
         running.server.force_exit = running.server.should_exit = True
-        over.set()
         # Cut off, or told 500 by a server that ends its tasks: both are explained, and both say
-        # what to do.
+        # what to do. The work goes on until then (`finally`): it could answer before the server
+        # has looked at its flags, which it does ten times a second.
         expect(watched.page.locator(".problem")).to_contain_text("请用 `headwise explore` 重新启动")
     finally:
         over.set()

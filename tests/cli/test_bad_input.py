@@ -203,7 +203,7 @@ def test_names_of_columns_are_noted_or_left_out(headwise: Headwise) -> None:
         ("training=5", "training: must be `key: value` parts, not 5"),
         (
             "decoding.kind=bem",
-            "no kind 'bem'; choose one of 'greedy', 'beam', 'sampling'; did you mean 'beam'?",
+            "no kind 'bem'; choose one of 'greedy', 'beam', 'sampling', 'drafted', 'one_pass', ",
         ),
         (
             "data.train=known:multi30/x",

@@ -284,7 +284,7 @@ def test_word_vectors(headwise: Headwise) -> None:
     said = headwise("doctor", "words")
     assert (said.status, said.out) == (
         0,
-        "✓ words: a whole bundle, word_vectors, 2 words, dimension 3\n",
+        "✓ words: a whole bundle, word vectors, 2 words, dimension 3\n",
     )
     assert (
         headwise("--lang", "zh", "doctor", "words").out

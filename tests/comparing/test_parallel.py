@@ -255,7 +255,7 @@ def test_a_decoding_that_fits_no_model(runs: Path) -> None:
 
 
 def test_models_of_other_languages_and_without_a_test_set(runs: Path, tmp_path: Path) -> None:
-    words = ["data.target=zh", "data.test=null", "training.steps=1"]
+    words = ["data.target=zh", "text.size=900", "data.test=null", "training.steps=1"]
     train_tiny(tmp_path / "chinese", words)
     models = (runs / "teacher", tmp_path / "chinese")
     with pytest.raises(UsageError, match=r"translates en → zh, but .* translates en → de; compare"):

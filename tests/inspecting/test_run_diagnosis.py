@@ -156,7 +156,8 @@ def test_a_healthy_run_of_every_task(task: str, every_run: dict[str, Path]) -> N
             "also when it is given by itself"
         )
     what = examine_run(run / "model")[0].text
-    assert what.startswith("a whole bundle, " + {"translation": "en → de"}.get(task, task))
+    names = {"translation": "en → de", "word_vectors": "word vectors"}
+    assert what.startswith(f"a whole bundle, {names.get(task, task)}")
 
 
 def is_damaged(run: Path) -> bool:

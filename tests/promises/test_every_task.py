@@ -5,7 +5,6 @@ are refused with the reason. docs/promises.md shows the same table.
 The task `regression` of another package (examples/plugin) is asked the same.
 """
 
-import hashlib
 import json
 import logging
 import re
@@ -19,53 +18,26 @@ from headwise.cli.main import main
 from headwise.comparing.recipes import summarize
 from headwise.comparing.run_processes import Outcome, finished_results
 from headwise.comparing.variants import Run
-from headwise.errors import CheckpointError, DataError, SettingsError, TrainingStopped, UsageError
+from headwise.errors import DataError, SettingsError, UsageError
 from headwise.explorer.data.run_logs import declared_tasks, list_runs
 from headwise.inspecting.bundle_summary import summarize_bundle
 from headwise.inspecting.description import describe_model
 from headwise.language import use_language
-from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.checkpoint_bundle import write_checkpoint_bundle
 from headwise.tasks.planner import plan_recipe
 from headwise.tasks.recipe import load_recipe, recipe_from, write_recipe
 from headwise.tasks.result_rows import EVERY_RUN, result_rows
 from headwise.tasks.run import check_run, train
-from headwise.tasks.table import find_entry, find_task, task_words
-from headwise.tasks.task import CountedTask, training_of
+from headwise.tasks.table import find_entry, find_task
 from headwise.training.checkpoints import DiskFullError
 from tests.plugins.regression import WORD as ADDED
-from tests.plugins.regression import regression_recipe
-from tests.tasks.every_task import recipe_of
-from tests.training.several import finish, start
-
-WORDS = (*task_words(), ADDED)
-COUNTED = "language_modeling (n-grams)"
-EVERY = (*WORDS, COUNTED)
-TORCHRUN = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
-STEPPED = tuple(word for word in WORDS if word != "word_vectors")
-
-
-def make_recipe(name: str, folder: Path, **training: object) -> AnyRecipe:
-    if name == COUNTED:
-        recipe_of("language_modeling", folder)  # writes the text
-        data = {"language": "en", "train": str(folder / "text.txt")}
-        return recipe_from({"task": "language_modeling", "data": data, "model": {"order": 2}})
-    if name == ADDED:
-        return recipe_from(regression_recipe(folder, **training))
-    recipe = recipe_of(name, folder)
-    if not training:
-        return recipe
-    data = recipe.model_dump(mode="json")
-    return recipe_from({**data, "training": {**data["training"], **training}})
-
-
-def is_counted(recipe: AnyRecipe) -> bool:
-    return isinstance(find_task(recipe), CountedTask)
-
-
-def weights_of_run(run: Path) -> str:
-    file = next((run / "model").glob("*.safetensors"))
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+from tests.promises.recipes import (
+    COUNTED,
+    EVERY,
+    STEPPED,
+    is_counted,
+    make_recipe,
+    weights_of_run,
+)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -159,7 +131,9 @@ def test_a_model_is_described(
     assert "# Results" in capsys.readouterr().out
     use_language("zh")
     names = [row[0] for title, _, rows in found.tables() for row in rows]
-    assert [name for name in names if re.search("[a-z]{4}", name) and "highway" not in name] == []
+    assert [
+        name for name in names if re.search("[a-z]{4}", re.sub("torch.compile|highway", "", name))
+    ] == []
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -347,67 +321,3 @@ def test_a_full_disk_is_refused_before_training_and_leaves_nothing_behind(
         with pytest.raises(DiskFullError, match="has 0 MiB free"):
             train(recipe, run=tmp_path / "a" / "run")
     assert not (tmp_path / "a").exists()
-
-
-@pytest.mark.parametrize("name", STEPPED)
-def test_two_processes_train_one_model(name: str, tmp_path: Path) -> None:
-    """As torchrun starts them; their log is that of one process, apart from rounding."""
-    recipe = make_recipe(name, tmp_path, steps=2, log_every=1)
-
-    def work() -> int:
-        train(recipe, run=tmp_path / "two")
-        return 0
-
-    assert finish(start(tmp_path / "work", 2, work=work)) == [0, 0]
-    train(recipe, run=tmp_path / "one")
-    one, two = (
-        json.loads((tmp_path / run / "log.jsonl").read_text().splitlines()[0])
-        for run in ("one", "two")
-    )
-    assert two["target_tokens"] == one["target_tokens"]
-    assert json.loads((tmp_path / "two" / "model" / "results.json").read_text())["steps"] == 2
-
-
-@pytest.mark.parametrize("name", ["word_vectors", COUNTED])
-def test_counting_by_two_processes_is_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for variable, value in TORCHRUN.items():
-        monkeypatch.setenv(variable, value)
-    with pytest.raises(UsageError, match="is counted in one process"):
-        train(make_recipe(name, tmp_path), run=tmp_path / "run")
-
-
-@pytest.mark.parametrize("name", STEPPED)
-def test_a_signal_saves_and_ends(name: str, tmp_path: Path) -> None:
-    recipe = make_recipe(name, tmp_path, steps=100_000)
-    from tests.promises.stopping import StopAtStep
-
-    with pytest.raises(TrainingStopped):
-        train(recipe, run=tmp_path / "run", events=StopAtStep(3))
-    assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
-
-
-@pytest.mark.parametrize("name", STEPPED)
-def test_an_unfinished_run_is_used_by_its_checkpoint(name: str, tmp_path: Path) -> None:
-    """The weights of the last update, beside everything that the model needs."""
-    schedule = {"kind": "constant", "peak": 0.01}
-    recipe = make_recipe(name, tmp_path, validate_every=None, schedule=schedule)
-    train(recipe, run=tmp_path / "run")
-    finished = weights_of_run(tmp_path / "run")
-    bundle = tmp_path / "run" / "model"
-    shutil.move(bundle, tmp_path / "finished")
-    step, of = write_checkpoint_bundle(tmp_path / "run", "last", tmp_path / "early" / "model")
-    assert (step, of) == (training_of(recipe).steps, recipe)
-    assert summarize_bundle(tmp_path / "early" / "model")
-    if json.loads((tmp_path / "finished" / "results.json").read_text())["weights"] == "last":
-        assert weights_of_run(tmp_path / "early") == finished
-    with pytest.raises(CheckpointError, match="training is not finished"):
-        find_task(recipe).load(tmp_path / "run")
-
-
-@pytest.mark.parametrize("name", ["word_vectors", COUNTED])
-def test_a_model_without_checkpoints_says_so(name: str, tmp_path: Path) -> None:
-    train(make_recipe(name, tmp_path), run=tmp_path / "run")
-    with pytest.raises(UsageError, match="made in one pass, without checkpoints"):
-        write_checkpoint_bundle(tmp_path / "run", "last", tmp_path / "early")

@@ -50,7 +50,7 @@ def test_a_recurrent_tagger_is_trained_loaded_and_started_from(tmp_path: Path) -
     ["training.compile=on", "training.recompute=blocks", "training.parallel={kind: sharded}"],
 )
 def test_what_a_recurrent_tagger_has_no_form_for(tmp_path: Path, change: str) -> None:
-    with pytest.raises(SettingsError, match=r"model\.kind=recurrent goes from word to word"):
+    with pytest.raises(SettingsError, match=r"model\.kind=recurrent is a recurrent model"):
         tag_recipe(tmp_path, "model={kind: recurrent}", change)
 
 
@@ -64,10 +64,10 @@ def test_the_same_is_refused_for_language_models_and_elmo(
     else:
         recipe = recipe_of(task, tmp_path)
     changes = [f"training.{change}"]
-    with pytest.raises(SettingsError, match=r"model\.kind=\w+ goes from word to word"):
+    with pytest.raises(SettingsError, match=r"model\.kind=\w+ is a recurrent model"):
         train(recipe, run=tmp_path / "run", overrides=changes)
     assert not (tmp_path / "run").exists()
-    with pytest.raises(SettingsError, match=r"model\.kind=\w+ goes from word to word"):
+    with pytest.raises(SettingsError, match=r"model\.kind=\w+ is a recurrent model"):
         plan_recipe(recipe_from(recipe.model_dump(mode="json"), changes))
 
 

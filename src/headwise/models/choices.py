@@ -45,10 +45,9 @@ from headwise.models.parallel.parts import build_parallel_parts
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings, build_recurrent
 from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
-from headwise.models.transformer_settings import (
-    StackSettings,
-    TransformerSettings,
-)
+from headwise.models.transformer_settings import DecoderSettings as DecoderSettings
+from headwise.models.transformer_settings import StackSettings as StackSettings
+from headwise.models.transformer_settings import TransformerSettings
 from headwise.models.translation_model import TranslationModel
 from headwise.positions.choices import (
     DEFAULT_POSITION,

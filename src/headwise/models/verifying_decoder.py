@@ -40,7 +40,7 @@ class VerifyingDecoder:
         ]
         return all(
             type(one.kernel) in (FullAttention, FusedAttention)
-            and (one.relation is None or one.relation.needs in ("places", "distances"))
+            and (one.relation is None or one.relation.needs in ("rotations", "distances"))
             for one in attentions
         )
 

@@ -210,7 +210,10 @@ def _unknown_key(
             f"{path}：未知的键；是否想写 {near[0]!r}？",
         )
     # `sise` where the kind has no size, but another kind has.
-    elsewhere = {name: str(_tag(one)) for one in others for name in one.model_fields}
+    # The first kind that has a key is named: kinds are listed from the usual to the special.
+    elsewhere = {
+        name: str(_tag(one)) for one in reversed(list(others)) for name in one.model_fields
+    }
     near = difflib.get_close_matches(key, elsewhere, n=1, cutoff=0.7)
     if near:
         owner = elsewhere[near[0]]

@@ -123,9 +123,7 @@ def _train(
             notes = keep_notes(opened, recipe, notes)
         share = Share(processes.number, processes.count, training.accumulation)
         learner = task.learner(recipe, prepared, module, share=share, directory=directory)
-        watcher.note(task.describe_start(recipe, prepared, module))
-        if isinstance(watcher, MetricsWatcher):
-            watcher.learn_metrics(recipe.metrics)
+        _tell_start(watcher, recipe, task.describe_start(recipe, prepared, module))
         meter.start_running()
         outcome = run_training(
             learner.trainable,
@@ -153,6 +151,13 @@ def _train(
                 watcher=watcher,
             )
     return RunSummary(directory, recipe, results, notes)
+
+
+def _tell_start(watcher: Events, recipe: AnyRecipe, sentence: str) -> None:
+    """What is trained, and which metrics a validation will report."""
+    watcher.note(sentence)
+    if isinstance(watcher, MetricsWatcher):
+        watcher.learn_metrics(recipe.metrics)
 
 
 def _count(

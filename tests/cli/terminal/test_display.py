@@ -91,7 +91,7 @@ def test_on_a_terminal_a_notice_stands_above_the_live_line(monkeypatch: pytest.M
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
-    with _listening(), TrainingDisplay() as shown:
+    with _listening(ends_process=False), TrainingDisplay() as shown:
         shown.console = Console(file=stream, markup=False, force_terminal=True, width=120)
         shown.training(progress(3, phase="validating"))
         logging.getLogger("headwise.training").warning("one plain line")

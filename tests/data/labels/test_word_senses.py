@@ -34,7 +34,7 @@ def test_rows_become_occurrences_and_other_forms_are_left_out(tmp_path: Path) ->
     [
         ("bank\triver\tsat on the bank\n", "has 3 column"),
         ("bank\triver\t4\tsat on the bank\n", "has 4 words and the position '4'"),
-        ("bank\triver\t-1\tsat on the bank\n", "the place '-1'"),
+        ("bank\triver\t-1\tsat on the bank\n", "the position '-1'"),
         ("bank\triver\t0\tsat on the bank\n", "no occurrence written as its word"),
         ("", "empty"),
     ],

@@ -22,7 +22,8 @@ run.mkdir(parents=True)
 (run / "recipe.yaml").write_text("training: {steps: 40}\\n")
 with (run / "log.jsonl").open("w") as log:
     log.write(json.dumps({"kind": "train", "step": 10, "loss": 2.5}) + "\\n")
-    log.write(json.dumps({"kind": "valid", "step": 10, "bleu": 12.34}) + "\\n" + '{"kind": "tr')
+    scores = {"bleu": 12.34, "chrf": 30.5}
+    log.write(json.dumps({"kind": "valid", "step": 10, **scores}) + "\\n" + '{"kind": "tr')
     log.flush()
 while not (run / "go").exists():
     time.sleep(0.01)
