@@ -29,7 +29,8 @@ from headwise.planning.plan import MARGIN_OF_MEMORY, MARGIN_OF_SPEED, Plan
 from headwise.settings import check_settings
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.planner import plan_step as predict
-from headwise.tasks.translation.objective import TranslationLoss, plan_step
+from headwise.tasks.translation.losses import plan_step
+from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.compilation import decide_compilation
 from headwise.training.updates import Updater

@@ -288,7 +288,7 @@ def test_word_vectors(headwise: Headwise) -> None:
     )
     assert (
         headwise("--lang", "zh", "doctor", "words").out
-        == "✓ words：完整的模型，word_vectors，2 个词，3 维\n"
+        == "✓ words：完整的模型，词向量，2 个词，3 维\n"
     )
 
 

@@ -12,10 +12,9 @@ from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel, PegasusConfig, PegasusForConditionalGeneration
 
 from headwise.attention.choices import Full, Fused
-from headwise.blocks.choices import DropoutSettings, Gelu, Layer, Relu
+from headwise.blocks.choices import DropoutSettings, EmbeddingSettings, Gelu, Layer, Relu
 from headwise.models.choices import (
     DecoderSettings,
-    EmbeddingSettings,
     EncoderDecoderSettings,
     StackSettings,
     build_model,

@@ -135,10 +135,9 @@ def _train(
             processes=processes,
             better=_direction_of_best(recipe),
         )
-        results: Mapping[str, Any] = {
-            **task.sizes(recipe, prepared),
-            **_training_results(module, outcome, meter.peak()),
-        }
+        results: Mapping[str, Any] = task.sizes(recipe, prepared) | _training_results(
+            module, outcome, meter.peak()
+        )
         if opened is not None:
             results = _finish(
                 task,

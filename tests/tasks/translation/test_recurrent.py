@@ -146,7 +146,7 @@ def test_the_loss_of_packed_rows_has_gradients_everywhere() -> None:
 def test_what_a_recurrence_has_no_form_for_is_refused(change: str, needed: str) -> None:
     kept = [one for one in KEPT if not one.startswith("training.compile")]
     with pytest.raises(
-        SettingsError, match=f"model.kind=recurrent is a recurrent model .* set {needed}"
+        SettingsError, match=f"model.kind=recurrent is a recurrent model, .* set {needed}"
     ):
         load_translation_recipe("pocket", [*kept, "model={kind: recurrent}", change])
 
