@@ -40,9 +40,7 @@ SETTINGS_USED = {
     "serving/api/decoding_options.py",  # beam search, where one candidate is not enough
     "serving/api/trace.py",  # the beam that a request describes
     "tasks/translation/distillation_search.py",  # a beam for the best, draws for samples
-    "tasks/translation/preflight.py",  # the judge of noisy parallel decoding is there
     "tasks/translation/recipe.py",  # the default
-    "tasks/translation/translator.py",  # it loads that judge
     "tasks/translation/validation.py",  # greedy search, if the model generates token by token
 }
 

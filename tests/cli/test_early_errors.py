@@ -47,6 +47,11 @@ CASES: dict[str, list[list[str]]] = {
         ["pocket", "--directory", "new", "--kinds", "full"],
         ["attention", "--directory", "new", "--lengths", "many"],
         ["lineage", "--directory", "new", "--jobs", "2"],
+        ["pocket", "model.dim=8,16"],
+        ["parallel", MISSING],
+        ["parallel", "model", "--batches", "0"],
+        ["parallel", "model", "--source", "text"],
+        ["parallel", "model", "--directory", "new"],
     ],
     "distil": [
         [MISSING, "--output", "new"],

@@ -58,6 +58,12 @@ def test_a_search_in_other_words() -> None:
         "num_hypotheses": 2,
     }.items() <= drawn.options.items()
     assert drawn.left_out == ("decoding.seed (other random numbers)",)
+    drafted = search("{kind: drafted, accept: {kind: relaxed}}")
+    assert drafted.options == {**shared, "beam_size": 1}
+    assert drafted.left_out == (
+        "decoding.drafter (greedy search, one token a step)",
+        "decoding.accept.kind=relaxed",
+    )
 
 
 @pytest.mark.parametrize(

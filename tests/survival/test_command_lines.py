@@ -56,6 +56,7 @@ GOOD = (
     "train my.yaml --run out --check", "demo --pair en-de --run out",
     "compare pocket model.norm.kind=layer,rms --seeds 1,2 --directory out",
     "compare attention --lengths 8,16 --directory out", "describe run --length 3",
+    "compare parallel run --batches 1,2 --plot x.png",
     "describe pocket model.dim=64 --json", "doctor run", "doctor run/model --json",
     "plan pocket --device cpu", "recipes pocket", "schema tagging", "data list --json",
     "data check", "data fetch multi30k", "export run out",
@@ -135,6 +136,7 @@ def _nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
         "data.known.corpora.fetch_corpus",
         "comparing.attention.compare_attention",
         "comparing.lineage.compare_lineage",
+        "comparing.parallel.compare_parallel",
         "exporting.export.export_translator",
         "serving.uvicorn_server.serve",
     ):

@@ -30,6 +30,12 @@ def test_patterns_and_ranges() -> None:
     )
     assert freeze(_model(), ["layers 2"])[0].startswith("encoder.blocks.2.")
     assert freeze(_model(), []) == []
+    others = freeze(_model(), ["not output.*"])
+    assert others
+    assert {name for name, _ in _model().named_parameters() if name not in others} == {
+        "output.weight",
+        "output.bias",
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """`headwise compare`: trains variants of a recipe with the same budget and compares them.
 
 `compare attention` measures all attention kernels by length; `compare lineage` compares language
-models from n-grams to GPT on one text.
+models from n-grams to GPT on one text; `compare parallel` compares finished translators
+(parallel_comparison.py).
 """
 
 import argparse
@@ -9,6 +10,8 @@ import json
 import sys
 from pathlib import Path
 
+from headwise.cli import parallel_comparison
+from headwise.cli.options.number_lists import read_numbers
 from headwise.cli.options.parser import positive
 from headwise.cli.options.paths import OutputDirectory, RecipeName
 from headwise.cli.terminal.wrapping import write_line
@@ -42,7 +45,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "GPT on one text and asks them the same questions:\n\n  headwise compare lineage "
             "--directory runs/lineage --sentences 'the dog sees the cat' 'the dog the sees cat' "
             "--beginning 'the dog'\n  headwise compare lineage --directory runs/ptb "
-            "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
+            "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test"
+            + parallel_comparison.DESCRIPTION[0],
             "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、"
             "参数、每步用时、内存、速度。任何任务的配方都可比较，以什么评分由任务决定（BLEU、"
             "准确率、困惑度）。可随时停止：同一条命令会接着做。"
@@ -60,7 +64,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "在同一份文本上训练从 n 元语法到 GPT 的语言模型，并问同样的问题：\n\n  headwise "
             "compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog "
             "the sees cat' --beginning 'the dog'\n  headwise compare lineage --directory runs/ptb "
-            "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
+            "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test"
+            + parallel_comparison.DESCRIPTION[1],
         ),
     )
     _add_options(parser)
@@ -73,16 +78,19 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=Compared,
         metavar="RECIPE|key.path=a,b",
         help=say(
-            "recipes; values separated by commas are compared, a single one is the same for all",
-            "配方；以逗号分隔的多个值互相比较，单个值对所有变体相同",
+            "recipes; values separated by commas are compared, a single one is the same for all; "
+            "after `parallel`: translators",
+            "配方；以逗号分隔的多个值互相比较，单个值对所有变体相同；`parallel` 之后：翻译模型",
         ),
     )
     parser.add_argument(
         "--directory",
-        required=True,
         type=OutputDirectory,
         metavar="DIR",
-        help=say("where the runs, the table and the pictures go", "存放各次运行、表格与图片"),
+        help=say(
+            "where the runs, the table and the pictures go (required, but not by `parallel`)",
+            "存放各次运行、表格与图片（必须给出，`parallel` 除外）",
+        ),
     )
     parser.add_argument(
         "--seeds",
@@ -101,6 +109,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_attention(parser)
     _add_lineage(parser)
+    parallel_comparison.add_options(parser)
 
 
 def _add_attention(parser: argparse.ArgumentParser) -> None:
@@ -140,13 +149,16 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--device",
         choices=("auto", "cpu", "cuda"),
-        help=say("auto, cpu or cuda", "auto、cpu 或 cuda"),
+        help=say("auto, cpu or cuda (also `parallel`)", "auto、cpu 或 cuda（`parallel` 亦可）"),
     )
     group.add_argument(
         "--precision",
-        choices=("auto", "fp32", "bf16"),
+        choices=("auto", "fp32", "fp16", "bf16", "int8"),
         help=say(
-            "precision of q, k and v; auto: bf16 on a GPU", "q、k、v 的精度；auto：GPU 上用 bf16"
+            "precision of q, k and v, fp32 or bf16; auto: bf16 on a GPU (`parallel`: of all "
+            "matrix products, auto gives the results of fp32)",
+            "q、k、v 的精度，fp32 或 bf16；auto：GPU 上用 bf16（`parallel`：所有矩阵乘积的精度，"
+            "auto 保持 fp32 的结果）",
         ),
     )
     group.add_argument(
@@ -185,10 +197,11 @@ def _add_lineage(parser: argparse.ArgumentParser) -> None:
 
 
 class Compared(RecipeName):
-    """A recipe, a change of recipes, or one of the words `attention` and `lineage`."""
+    """A recipe, a change of recipes, or one of the words `attention`, `lineage` and `parallel`."""
 
     def locate(self) -> Path | None:
-        return None if "=" in self or self in ("attention", "lineage") else super().locate()
+        is_word = self in ("attention", "lineage", "parallel")
+        return None if "=" in self or is_word else super().locate()
 
 
 LINEAGE_OPTIONS = ("sentences", "beginning")
@@ -206,6 +219,17 @@ ATTENTION_OPTIONS = (
 
 
 def check(arguments: argparse.Namespace) -> None:
+    if parallel_comparison.is_asked(arguments):
+        parallel_comparison.check(arguments)
+        return
+    parallel_comparison.refuse_options(arguments)
+    if arguments.directory is None:
+        raise UsageError(
+            "`headwise compare` was given no --directory; say where the results go: --directory "
+            "runs/comparison",
+            "`headwise compare` 没有给出 --directory；请指定结果存放处：--directory "
+            "runs/comparison",
+        )
     is_lineage, is_attention = (
         arguments.overrides[:1] == [word] for word in ("lineage", "attention")
     )
@@ -229,6 +253,11 @@ def check(arguments: argparse.Namespace) -> None:
             "`compare lineage` takes no seeds or jobs; say training.seed=2 for another seed",
             "`compare lineage` 不接受种子列表或并行数；要换种子请写 training.seed=2",
         )
+    if is_attention and arguments.precision in ("fp16", "int8"):
+        raise UsageError(
+            f"--precision {arguments.precision} is not measured for attention; use fp32 or bf16",
+            f"注意力不以 --precision {arguments.precision} 测量；请用 fp32 或 bf16",
+        )
     if is_attention and (arguments.overrides[1:] or arguments.seeds or arguments.jobs != 1):
         raise UsageError(
             "`compare attention` takes no recipe, seeds or jobs; it measures kernels: --kinds, "
@@ -247,6 +276,8 @@ def run(arguments: argparse.Namespace) -> int:
             return _run_lineage(arguments)
         case ["attention"]:
             return _run_attention(arguments)
+        case ["parallel"]:
+            return parallel_comparison.run(arguments)
         case _:
             return _run_recipes(arguments)
 
@@ -350,15 +381,3 @@ def _run_recipes(arguments: argparse.Namespace) -> int:
         for line in (*result.remarks(), *map(str, (result.directory / "comparison.md", *pictures))):
             write_line(line)
     return 1 if result.failed else 0
-
-
-def read_numbers(text: str, option: str) -> tuple[int, ...]:
-    """`1,2,3` as a tuple of numbers."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError as error:
-        raise UsageError(
-            f"{option} {text} is not a list of whole numbers; write them with commas between: "
-            f"{option} 1,2,3",
-            f"{option} {text} 不是整数列表；请用逗号分隔：{option} 1,2,3",
-        ) from error

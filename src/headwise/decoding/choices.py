@@ -26,7 +26,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from headwise.decoding.drafting.generator import DraftedSearch, DraftedSettings
-from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.generation_settings import GenerationSettings, explain_wrong_settings
 from headwise.decoding.generator import Generator
 from headwise.decoding.parallel.ctc_search import CtcBeamSettings, CtcSearch
 from headwise.decoding.parallel.edit_search import EditSearch
@@ -46,7 +46,7 @@ from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.decoding.stepper_search import StepperSearch, decode
-from headwise.errors import SettingsError, UsageError
+from headwise.errors import SettingsError
 
 __all__ = [
     "BeamSettings",
@@ -108,13 +108,8 @@ def decoding_kinds() -> tuple[type[GenerationSettings], ...]:
 
 def default_decoding(output_form: str) -> GenerationSettings:
     """How a model generates if its recipe does not say."""
-    match output_form:
-        case "steps":
-            return BeamSettings()
-        case "revisions":
-            return EditSettings()
-        case _:
-            return OnePassSettings()
+    kinds: dict[str, type[GenerationSettings]] = {"steps": BeamSettings, "revisions": EditSettings}
+    return kinds.get(output_form, OnePassSettings)()
 
 
 def check_output_form(settings: GenerationSettings, output_form: str) -> None:
@@ -178,9 +173,4 @@ def make_generator(
         case EditSettings():
             return EditSearch(model)
         case _:
-            raise UsageError(
-                f"the decoding given is a {type(settings).__name__}; make one with "
-                "translator.settings(['kind=beam', 'size=8'])",
-                f"给出的 decoding 是 {type(settings).__name__}；"
-                "请用 translator.settings(['kind=beam', 'size=8']) 生成",
-            )
+            raise explain_wrong_settings(settings)

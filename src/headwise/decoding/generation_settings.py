@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.rules.length_limit import LengthLimit
-from headwise.errors import SettingsError
+from headwise.errors import SettingsError, UsageError
 from headwise.settings import Settings
 from headwise.text.phrase_matching import NOT_WATCHED, occurs, single_spaced
 
@@ -152,11 +152,26 @@ def check_phrase_texts(settings: GenerationSettings) -> None:
         refuse_contradiction(phrase, settings.forbidden, name=("required phrase", "必需短语"))
     refuse_contradiction(settings.prefix, settings.forbidden, name=("prefix", "前缀"))
     if settings.required and not settings.plans:
-        raise SettingsError(
-            "required phrases were given to a search that follows one path and cannot plan for "
-            "them; use kind=beam",
-            "该搜索只沿一条路径前进，无法保证必需短语出现；请使用 kind=beam",
-        )
+        raise explain_unplanned_phrases()
+
+
+def explain_unplanned_phrases() -> SettingsError:
+    """Required phrases need a search that compares several paths."""
+    return SettingsError(
+        "required phrases were given to a search that follows one path and cannot plan for them; "
+        "use kind=beam",
+        "该搜索只沿一条路径前进，无法保证必需短语出现；请使用 kind=beam",
+    )
+
+
+def explain_wrong_settings(given: object) -> UsageError:
+    """Something was given as decoding settings that is none, such as a dictionary."""
+    return UsageError(
+        f"the decoding given is a {type(given).__name__}; make one with "
+        "translator.settings(['kind=beam', 'size=8'])",
+        f"给出的 decoding 是 {type(given).__name__}；"
+        "请用 translator.settings(['kind=beam', 'size=8']) 生成",
+    )
 
 
 def refuse_contradiction(text: str, forbidden: Sequence[str], *, name: tuple[str, str]) -> None:

@@ -77,6 +77,8 @@ def translate_search(settings: DecodingSettings) -> ForeignSearch:
             # Drafts save steps; with exact acceptance the output is that of greedy search.
             options["beam_size"] = 1
             left_out.append("decoding.drafter (greedy search, one token a step)")
+            if settings.accept.kind != "exact":
+                left_out.append(f"decoding.accept.kind={settings.accept.kind}")
         case SamplingSettings():
             options |= {
                 "beam_size": 1,

@@ -1,7 +1,7 @@
 """The models a recipe may name under `model: {kind: …}`, and the functions that build them."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, overload
@@ -15,7 +15,7 @@ from headwise.attention.choices import (
     build_attention,
     share_between_layers,
 )
-from headwise.attention.multi_head import MultiHeadAttention, Relation
+from headwise.attention.multi_head import MultiHeadAttention
 from headwise.attention.shapes import check_heads
 from headwise.blocks.choices import (
     DEFAULT_FEED_FORWARD,
@@ -24,17 +24,20 @@ from headwise.blocks.choices import (
     FeedForwardSettings,
     NormSettings,
     build_feed_forward,
-    build_norm,
 )
 from headwise.blocks.decoder_block import DecoderBlock, ParallelDecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
-from headwise.blocks.encoder_block import EncoderBlock
-from headwise.blocks.residual import Residual
 from headwise.errors import UsageError
 from headwise.initialization import Unfilled, initialize
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.draft_heads import DraftHeads, DraftHeadSettings
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.encoder_stack import (
+    build_encoder_blocks,
+    build_final_norm,
+    build_residual,
+    build_self_attention,
+)
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
 from headwise.models.parallel.choices import ParallelSettings, is_parallel
@@ -52,7 +55,6 @@ from headwise.positions.choices import (
     PositionSettings,
     build_positions,
     build_relations,
-    check_relation,
 )
 
 
@@ -203,17 +205,10 @@ def build_decoder_only(
         output = nn.Linear(settings.dim, size, bias=settings.output_bias)
         if settings.tied:
             output.weight = table.weight
-        relations = build_relations(
-            settings.position,
-            num_layers=settings.layers,
-            dim=settings.dim,
-            num_heads=settings.heads,
-            is_causal=True,
-        )
         model = DecoderOnly(
             embedding=_embedding(settings, table, scaled=settings.scaled),
-            blocks=[_encoder_block(settings, relation) for relation in relations],
-            norm=_final_norm(settings),
+            blocks=build_encoder_blocks(settings, settings, role="decoder"),
+            norm=build_final_norm(settings),
             output=output,
         )
     if generator is not None:
@@ -237,32 +232,16 @@ def _assemble(
     output = nn.Linear(settings.dim, target_size, bias=settings.output_bias)
     if settings.embedding.tied != "none":
         output.weight = target_table.weight
-    encoder = [_encoder_block(settings, relation) for relation in _relations(settings, "encoder")]
-    decoder = [_decoder_block(settings, relation) for relation in _relations(settings, "decoder")]
-    share_between_layers([block.self_attention for block in encoder])
-    share_between_layers([block.cross_attention for block in decoder])
+    encoder = build_encoder_blocks(settings, settings.encoder)
+    decoder = _decoder_blocks(settings)
     return make(
         source_embedding=_embedding(settings, source_table, scaled=settings.embedding.scaled),
         target_embedding=_embedding(settings, target_table, scaled=settings.embedding.scaled),
         encoder=encoder,
         decoder=decoder,
-        encoder_norm=_final_norm(settings),
-        decoder_norm=_final_norm(settings),
+        encoder_norm=build_final_norm(settings),
+        decoder_norm=build_final_norm(settings),
         output=output,
-    )
-
-
-def _relations(
-    settings: TransformerSettings, role: Literal["encoder", "decoder"]
-) -> Sequence[Relation | None]:
-    """For every layer of a stack, the relative positions that its self-attention uses."""
-    stack = getattr(settings, role)
-    return build_relations(
-        settings.position,
-        num_layers=stack.layers,
-        dim=settings.dim,
-        num_heads=stack.heads,
-        is_causal=role == "decoder" and not is_parallel(settings),
     )
 
 
@@ -271,71 +250,41 @@ def _embedding(settings: AnySettings, table: nn.Embedding, *, scaled: bool) -> T
     return TokenEmbedding(table, positions, scaled=scaled, dropout_rate=settings.dropout.embedding)
 
 
-def _final_norm(settings: AnySettings) -> nn.Module:
-    """A norm at the end of the stack, needed if the sub-layers are normalised before, not after."""
-    return (
-        build_norm(settings.norm, dim=settings.dim)
-        if settings.norm.place == "before"
-        else nn.Identity()
-    )
-
-
-def _residual(settings: AnySettings) -> Residual:
-    norm = build_norm(settings.norm, dim=settings.dim)
-    return Residual(norm, place=settings.norm.place, dropout_rate=settings.dropout.residual)
-
-
-def _attention(
-    settings: TransformerSettings, role: Role, relation: Relation | None = None
-) -> MultiHeadAttention:
-    stack = settings.encoder if role == "encoder" else settings.decoder
-    attention = settings.decoder.cross_attention if role == "cross" else stack.attention
-    # A decoder that sees the whole target attends as an encoder does.
-    role = "encoder" if role == "decoder" and is_parallel(settings) else role
-    check_relation(attention, relation)
-    return build_attention(
-        attention,
-        dim=settings.dim,
-        num_heads=stack.heads,
-        dropout_rate=settings.dropout.attention,
-        role=role,
-        relation=relation,
-    )
-
-
-def _encoder_block(settings: AnySettings, relation: Relation | None) -> EncoderBlock:
-    """The blocks of an encoder, or of a language model (causal)."""
-    if isinstance(settings, DecoderOnlySettings):
-        check_relation(settings.attention, relation)
-        attention = build_attention(
-            settings.attention,
-            dim=settings.dim,
-            num_heads=settings.heads,
-            dropout_rate=settings.dropout.attention,
-            role="decoder",
-            relation=relation,
-        )
-    else:
-        attention = _attention(settings, "encoder", relation)
-    return EncoderBlock(
-        attention,
-        build_feed_forward(
-            settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
-        ),
-        attention_residual=_residual(settings),
-        feed_forward_residual=_residual(settings),
-    )
-
-
-def _decoder_block(settings: TransformerSettings, relation: Relation | None) -> DecoderBlock:
+def _decoder_blocks(settings: TransformerSettings) -> list[DecoderBlock]:
+    """The decoder. One that sees the whole target attends to it as an encoder does."""
+    role: Role = "encoder" if is_parallel(settings) else "decoder"
     make = ParallelDecoderBlock if is_parallel(settings) else DecoderBlock
-    return make(
-        _attention(settings, "decoder", relation),
-        _attention(settings, "cross"),
-        build_feed_forward(
-            settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
-        ),
-        attention_residual=_residual(settings),
-        cross_residual=_residual(settings),
-        feed_forward_residual=_residual(settings),
+    decoder = settings.decoder
+    relations = build_relations(
+        settings.position,
+        num_layers=decoder.layers,
+        dim=settings.dim,
+        num_heads=decoder.heads,
+        is_causal=role == "decoder",
+    )
+    blocks = [
+        make(
+            build_self_attention(settings, decoder, role=role, relation=relation),
+            _cross_attention(settings),
+            build_feed_forward(
+                settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
+            ),
+            attention_residual=build_residual(settings),
+            cross_residual=build_residual(settings),
+            feed_forward_residual=build_residual(settings),
+        )
+        for relation in relations
+    ]
+    share_between_layers([block.cross_attention for block in blocks])
+    return blocks
+
+
+def _cross_attention(settings: TransformerSettings) -> MultiHeadAttention:
+    return build_attention(
+        settings.decoder.cross_attention,
+        dim=settings.dim,
+        num_heads=settings.decoder.heads,
+        dropout_rate=settings.dropout.attention,
+        role="cross",
+        relation=None,
     )

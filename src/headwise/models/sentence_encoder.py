@@ -29,8 +29,6 @@ from torch import Tensor, nn
 from headwise.attention.choices import (
     DEFAULT_ATTENTION,
     AttentionSettings,
-    build_attention,
-    share_between_layers,
 )
 from headwise.attention.masks import segments
 from headwise.attention.shapes import check_heads
@@ -41,16 +39,14 @@ from headwise.blocks.choices import (
     FeedForwardSettings,
     NormSettings,
     Rate,
-    build_feed_forward,
-    build_norm,
 )
 from headwise.blocks.dropout import drop
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.blocks.recurrent_cells import CellKind
-from headwise.blocks.residual import Residual
 from headwise.errors import SettingsError
+from headwise.models.encoder_stack import build_encoder_blocks, build_final_norm
 from headwise.models.recurrent_encoder import SentenceReader, build_sentence_reader
 from headwise.models.token_features import HalfEmbedding, LetterEmbedding, PairEmbedding
 from headwise.models.window_encoder import Neighbours
@@ -58,8 +54,6 @@ from headwise.positions.choices import (
     DEFAULT_POSITION,
     PositionSettings,
     build_positions,
-    build_relations,
-    check_relation,
 )
 from headwise.settings import Settings
 from headwise.settings.part_names import PartNames
@@ -277,9 +271,8 @@ def build_sentence_encoder(
             )
         case TransformerEncoderSettings():
             positions = build_positions(settings.position, dim=settings.dim)
-            blocks = _blocks(settings)
-            before = settings.norm.place == "before"
-            norm = build_norm(settings.norm, dim=settings.dim) if before else nn.Identity()
+            blocks = build_encoder_blocks(settings, settings)
+            norm = build_final_norm(settings)
     table = nn.Embedding(vocabulary_size, settings.dim)
     return SentenceEncoder(
         embedding=TokenEmbedding(
@@ -297,43 +290,3 @@ def build_sentence_encoder(
         norm=norm,
         word_dropout=settings.word_dropout,
     )
-
-
-def _blocks(settings: TransformerEncoderSettings) -> list[EncoderBlock]:
-    relations = build_relations(
-        settings.position,
-        num_layers=settings.layers,
-        dim=settings.dim,
-        num_heads=settings.heads,
-        is_causal=False,
-    )
-    for relation in relations:
-        check_relation(settings.attention, relation)
-    attentions = [
-        build_attention(
-            settings.attention,
-            dim=settings.dim,
-            num_heads=settings.heads,
-            dropout_rate=settings.dropout.attention,
-            role="encoder",
-            relation=relation,
-        )
-        for relation in relations
-    ]
-    share_between_layers(attentions)
-    return [
-        EncoderBlock(
-            attention,
-            build_feed_forward(
-                settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
-            ),
-            attention_residual=_residual(settings),
-            feed_forward_residual=_residual(settings),
-        )
-        for attention in attentions
-    ]
-
-
-def _residual(settings: TransformerEncoderSettings) -> Residual:
-    norm = build_norm(settings.norm, dim=settings.dim)
-    return Residual(norm, place=settings.norm.place, dropout_rate=settings.dropout.residual)

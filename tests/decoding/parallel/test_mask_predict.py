@@ -102,12 +102,12 @@ def search(
 @pytest.mark.parametrize("unknown", [True, False])
 def test_a_batch_is_its_candidates_one_by_one(num_passes: int, unknown: bool) -> None:
     excluded = (0, 1, 2) if unknown else (0, 1, 2, 3)
-    found = search(num_passes, allow_unknown=unknown, min_length=1)
+    found = search(num_passes, allow_unknown=unknown)
     assert found[2] == EMPTY_RESULT
     filled = [source for source in SOURCES if source]
     for (source,), result in zip(filled, found[:2] + found[3:], strict=True):
         lengths = Improviser().length_scores([source], longest=13)[0]
-        lengths[0] = -math.inf
+        lengths[0] = -math.inf  # an empty candidate has no mean log-probability
         tried = lengths.topk(3)
         candidates = [
             refine(source, length, num_passes, excluded) for length in tried.indices.tolist()

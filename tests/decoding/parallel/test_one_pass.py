@@ -92,6 +92,12 @@ def test_lengths_keep_to_the_limits() -> None:
     assert len(long.best.tokens) >= 5
 
 
+def test_a_fixed_number_of_positions_keeps_to_the_shortest_length() -> None:
+    (found,) = generate(Speller(num_begins=7), [[5, 6]], min_length=4)
+    assert len(found.best.tokens) == 4
+    assert found.best.tokens[:2] == (6, 5)
+
+
 def test_special_tokens_are_not_written() -> None:
     (found,) = generate(Speller(), [[UNKNOWN, 5]], allow_unknown=False)
     assert not {UNKNOWN, PAD} & set(found.best.tokens)

@@ -16,6 +16,8 @@ from headwise.models.choices import build_model
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.pocket import sentences
 from headwise.randomness import torch_generator
+from headwise.serving.api.decoding_options import choose_settings
+from headwise.settings import apply_overrides
 from headwise.tasks.run import train
 from headwise.tasks.translation.draft_heads_loss import later_targets
 from headwise.tasks.translation.drafting_speed import DraftingSpeed
@@ -205,6 +207,16 @@ def test_a_model_that_cannot_verify_is_refused(translator: Translator) -> None:
     heads = translator.settings(["kind=drafted", "drafter.kind=heads"])
     with pytest.raises(UsageError, match="a model without draft heads"):
         translator(["The dog."], heads)
+
+
+def test_other_searches_take_the_place_of_drafts() -> None:
+    """A recipe that decodes by drafts still gives several candidates, by beam search."""
+    recipe = tiny_recipe("decoding={kind: drafted, drafter: {kind: ngram}, block: 3}")
+    changed = apply_overrides(recipe.decoding.model_dump(mode="json"), ["kind=beam", "num_best=3"])
+    assert changed["kind"] == "beam"
+    assert "block" not in changed
+    assert recipe.decoding.with_num_results(2, may_widen=True) is None
+    assert choose_settings(recipe.decoding, None, n_best=3).kind == "beam"
 
 
 def test_tokens_per_step_are_counted(drafting: Translator, translator: Translator) -> None:

@@ -73,7 +73,7 @@ class EditResult:
     rounds: tuple[WrittenPass, ...] = ()
 
 
-class _Sentence:
+class _EditedSentence:
     """What is remembered of one sentence while it is edited."""
 
     def __init__(self, draft: tuple[int, ...]) -> None:
@@ -118,7 +118,7 @@ def search_edits(
     """
     given = [()] * len(limits) if drafts is None else drafts
     cut = [tuple(draft[: limit - 1]) for draft, limit in zip(given, limits, strict=True)]
-    sentences, alive = [_Sentence(draft) for draft in cut], list(range(len(limits)))
+    sentences, alive = [_EditedSentence(draft) for draft in cut], list(range(len(limits)))
     rows, excluded = begin(cut, limits, device=policies.device), excluded_tokens(settings)
     for number in range(1, settings.rounds + 1):
         if not alive:
@@ -151,7 +151,9 @@ def begin(
     return EditedRows(tokens, scores, sentences, torch.tensor(limits, device=device) - 1)
 
 
-def _finish_done(done: RoundTensors, sentences: Sequence[_Sentence], *, is_last: bool) -> list[int]:
+def _finish_done(
+    done: RoundTensors, sentences: Sequence[_EditedSentence], *, is_last: bool
+) -> list[int]:
     """Finish the sentences that are done; returns the rows of the others."""
     kept = []
     after, are_cut = read_words(done.after), done.is_cut.tolist()

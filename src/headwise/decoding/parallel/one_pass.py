@@ -193,7 +193,8 @@ def propose_lengths(
 ) -> tuple[PartialTargets, Float[Tensor, " candidate"]]:
     """The most probable lengths of each sentence as candidates, and their log-probabilities.
 
-    A model with a fixed number of positions gives one candidate, whose end is not known yet.
+    A model with a fixed number of positions gives one candidate, whose end is not known yet. An
+    empty candidate is none: without words it has no mean log-probability to compare.
     """
     device = model.device
     sentence = torch.arange(len(limits), device=device)

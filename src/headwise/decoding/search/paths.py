@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.generation_settings import GenerationSettings, explain_unplanned_phrases
 from headwise.decoding.results import Hypothesis, SearchResult
 from headwise.decoding.rules.constraints import Constraints, SentenceRules
-from headwise.errors import UsageError
 from headwise.text.tokenizer import EOS
 
 Choose = Callable[[Tensor, int, Tensor], Tensor]
@@ -106,11 +105,7 @@ class PathSearch:
 
 def _refuse_required(phrases: Sequence[SentenceRules]) -> None:
     if any(one.rules is not None and one.rules.required for one in phrases):
-        raise UsageError(
-            "required phrases were given to a search that follows one path and cannot plan for "
-            "them; use kind=beam",
-            "该搜索只沿一条路径前进，无法保证必需短语出现；请使用 kind=beam",
-        )
+        raise explain_unplanned_phrases()
 
 
 def _read_steps(

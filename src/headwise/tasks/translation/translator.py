@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from headwise.decoding.batches import generate_stream
 from headwise.decoding.choices import DecodingSettings, make_generator
-from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.generation_settings import GenerationSettings, explain_wrong_settings
 from headwise.decoding.generator import Generator
 from headwise.decoding.results import Hypothesis, SearchResult
 from headwise.decoding.rules.phrases import encode_phrases
@@ -249,12 +249,7 @@ class Translator:
     def within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the model can write."""
         if not isinstance(settings, GenerationSettings):
-            raise UsageError(
-                f"the decoding given is a {type(settings).__name__}; make one with "
-                "translator.settings(['kind=beam', 'size=8'])",
-                f"给出的 decoding 是 {type(settings).__name__}；"
-                "请用 translator.settings(['kind=beam', 'size=8']) 生成",
-            )
+            raise explain_wrong_settings(settings)
         return within_positions(settings, self.recipe.model)
 
     def fits(self, text: str) -> bool:
