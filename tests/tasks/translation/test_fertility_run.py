@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 
 from headwise.cli.main import main
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
-from headwise.pocket import sentences
 from headwise.planning.step_tracing import trace_step
+from headwise.pocket import sentences
 from headwise.serving.app import create_app
 from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import load_models
