@@ -29,11 +29,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from harness import Bench, Contender, Run, make_parser, print_table, read_speed
+from made_data import plan_row_lengths, write_store
 from synthetic import FIRST_WORD, PaddedBatch, Pairs, bucketed_batches, draw_pairs
 
-from headwise.data.batching import batches, plan_row_lengths
+from headwise.data.batching import batches
 from headwise.data.packing import PackedBatch
-from headwise.data.shards import TokenStore, write_store
+from headwise.data.shards import TokenStore
 from headwise.randomness import numpy_generator
 
 VOCAB = 8000

@@ -45,11 +45,12 @@ CLIENTS, FEW_CLIENTS, MANY_CLIENTS, GROUP = 64, 8, 256, 8
 def make_random_bundle(directory: Path, size: str) -> Path:
     """A translator that knows nothing, of a recipe's real size but for its vocabulary (1,000 pieces
     of the pocket corpus)."""
+    from made_data import save_untrained
+
     from headwise.models.choices import build_model
     from headwise.pocket import sentences
     from headwise.randomness import torch_generator
     from headwise.tasks.recipe import load_translation_recipe
-    from headwise.tasks.translation.bundle import save_translator_bundle
     from headwise.text.choices import learn_tokenizers
 
     lines = list(sentences("train", 2_000))
@@ -67,7 +68,7 @@ def make_random_bundle(directory: Path, size: str) -> Path:
     model = build_model(
         recipe.model, generator=torch_generator("benchmark", "weights"), **sizes
     ).eval()
-    save_translator_bundle(directory, recipe=recipe, tokenizers=pair, model=model, results={})
+    save_untrained(directory, recipe=recipe, tokenizers=pair, model=model, results={})
     return directory
 
 

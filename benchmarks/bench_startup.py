@@ -22,13 +22,13 @@ from functools import partial
 from pathlib import Path
 
 from harness import ROOT, Bench, Contender, Run, make_parser
+from made_data import save_untrained
 from sizes import SIZES, Size
 
 from headwise.models.choices import build_model
 from headwise.pocket import sentences
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
-from headwise.tasks.translation.bundle import save_translator_bundle
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import learn_tokenizers
 
@@ -58,7 +58,7 @@ def make_bundle(directory: Path, size: Size) -> Path:
         target_size=tokenizers.target.size,
         generator=torch_generator("benchmark", "bundle"),
     )
-    save_translator_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
+    save_untrained(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
     return directory
 
 

@@ -30,13 +30,13 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from harness import Bench, Contender, Run, make_parser, product_speed
+from made_data import plan_row_lengths, write_store
 from sizes import SIZES, Size, TorchTransformer, build_marian, build_ours
 from synthetic import PaddedBatch, Pairs, bucketed_batches, draw_pairs, typical_batches
 from torch import Tensor, nn
 
-from headwise.data.batching import batches, plan_row_lengths
+from headwise.data.batching import batches
 from headwise.data.packing import PackedBatch
-from headwise.data.shards import write_store
 from headwise.tasks.translation.objective import TranslationLoss
 from headwise.text.tokenizer import PAD
 from headwise.training.choices import TrainingSettings

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from headwise.errors import CheckpointError
-from headwise.weights import load_weights, read_tensors, save_weights, weights_of, write_tensors
+from headwise.weights import load_weights, read_tensors, weights_of, write_tensors
 
 
 class Tied(nn.Module):
@@ -43,7 +43,7 @@ def test_a_round_trip_is_bit_equal_and_keeps_the_tie(tmp_path: Path) -> None:
     with torch.no_grad():
         first.turned[1, 1], first.turned[2, 0] = -0.0, 1e-42
     assert bits(first) != bits(second)
-    save_weights(first, tmp_path / "weights.safetensors")
+    write_tensors(tmp_path / "weights.safetensors", weights_of(first))
     load_weights(second, tmp_path / "weights.safetensors")
     assert bits(first) == bits(second)
     assert second.output.weight is second.table.weight
@@ -51,7 +51,7 @@ def test_a_round_trip_is_bit_equal_and_keeps_the_tie(tmp_path: Path) -> None:
 
 def test_a_tied_weight_is_stored_once(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
-    save_weights(Tied(), path)
+    write_tensors(path, weights_of(Tied()))
     with safe_open(path, "pt") as file:
         assert sorted(file.keys()) == ["output.bias", "seen", "table.weight", "turned"]
     assert weights_of(Tied()).keys() == {"table.weight", "output.bias", "turned", "seen"}
@@ -124,7 +124,7 @@ def test_a_header_that_claims_too_much_is_refused_unread(header_bytes: int, tmp_
 @pytest.mark.parametrize("cut", [4, 8, 9, 100, -1])
 def test_a_cut_file_is_refused(cut: int, tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
-    save_weights(Tied(), path)
+    write_tensors(path, weights_of(Tied()))
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(CheckpointError, match=r"is not a safetensors file|is damaged"):
         load_weights(Tied(), path)

@@ -52,10 +52,6 @@ def local_part(tensor: Tensor) -> Tensor:
     return tensor.to_local() if is_part(tensor) else tensor  # type: ignore[attr-defined]
 
 
-def save_weights(module: nn.Module, path: Path) -> None:
-    write_tensors(path, weights_of(module))
-
-
 def load_weights(module: nn.Module, path: Path) -> None:
     put_weights(weights_of(module), read_tensors(path), file=path)
 

@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from headwise.tasks.translation.bundle import save_translator_bundle
+from benchmarks.made_data import save_untrained
+
 from tests.cli.conftest import Headwise
 from tests.exporting.test_ctranslate2_export import BRIEF, ENGLISH, make_bundle
 
@@ -12,7 +13,7 @@ def test_export(headwise: Headwise, tmp_path: Path) -> None:
     made = make_bundle(
         tmp_path / "model", (BRIEF.replace("size: 2", "size: 2, length_penalty: {kind: wu}"),)
     )
-    save_translator_bundle(
+    save_untrained(
         tmp_path / "model",
         recipe=made.recipe,
         tokenizers=made.tokenizers,

@@ -5,8 +5,9 @@ pair.
 from pathlib import Path
 
 import numpy as np
+from benchmarks.made_data import write_store
 
-from headwise.data.shards import TokenStore, write_store
+from headwise.data.shards import TokenStore
 from headwise.randomness import numpy_generator
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.made_data import plan_row_lengths
 
 from headwise.data import batching
 from headwise.data.batching import (
@@ -11,7 +12,6 @@ from headwise.data.batching import (
     Share,
     batches,
     evaluation_batches,
-    plan_row_lengths,
     plan_rows,
 )
 from headwise.data.packing import NAMES, PackedBatch, unpack_pairs

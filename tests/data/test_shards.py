@@ -2,8 +2,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.made_data import write_store
 
-from headwise.data.shards import StoreWriter, TokenStore, as_ragged, write_store
+from headwise.data.shards import StoreWriter, TokenStore, as_ragged
 from headwise.errors import CheckpointError, DataError, UsageError
 
 from .made import draw_pairs, make_store

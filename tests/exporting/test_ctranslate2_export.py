@@ -14,6 +14,7 @@ import ctranslate2
 import numpy as np
 import pytest
 import torch
+from benchmarks.made_data import save_untrained
 
 from headwise.cli.export import QUANTIZATIONS as OFFERED
 from headwise.decoding.choices import decode
@@ -33,7 +34,7 @@ from headwise.models.steppers import make_stepper
 from headwise.randomness import torch_generator
 from headwise.storage import verify_directory, write_manifest
 from headwise.tasks.bundle_form import CTRANSLATE2
-from headwise.tasks.translation.bundle import TranslatorBundle, save_translator_bundle
+from headwise.tasks.translation.bundle import TranslatorBundle
 from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import SentencePieceSettings, learn_tokenizers
 from tests.tasks.tiny import tiny_recipe
@@ -157,7 +158,7 @@ def write_network(bundle: TranslatorBundle, directory: Path) -> None:
 def _bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("export") / "model"
     made = make_bundle(directory, (*COMBINATIONS["own vocabularies"], BRIEF))
-    save_translator_bundle(
+    save_untrained(
         directory, recipe=made.recipe, tokenizers=made.tokenizers, model=made.model, results={}
     )
     return directory

@@ -224,6 +224,36 @@ def test_a_stopped_run_resumes_to_the_same_bits(name: str, tmp_path: Path) -> No
     assert weights_of_run(tmp_path / "halves") == weights_of_run(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("name", STEPPED)
+def test_a_finished_run_that_is_resumed_keeps_its_results_and_card(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The time and the memory of a session without a step are not those of the training."""
+    recipe = make_recipe(name, tmp_path)
+    run, model = tmp_path / "run", tmp_path / "run" / "model"
+    results = train(recipe, run=run).results
+    before = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
+    assert main(["train", str(run / "recipe.yaml"), "--run", str(run), "--resume"]) == 0
+    assert "is finished" in " ".join(capsys.readouterr().err.split())
+    assert {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()} == before
+    again = train(recipe, run=run, resume=True).results
+    assert json.loads(json.dumps(again)) == json.loads(json.dumps(dict(results)))
+
+
+def test_a_finished_run_that_was_not_measured_is_measured_by_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe("classification", tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(find_task(recipe)), "measure", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(recipe, run=tmp_path / "run")
+    trained = json.loads((tmp_path / "run" / "model" / "results.json").read_text())
+    results = train(recipe, run=tmp_path / "run", resume=True).results
+    assert results["valid"]
+    assert {name: results[name] for name in trained} == trained, "those of the training stay"
+
+
 @pytest.mark.parametrize("name", ["word_vectors", COUNTED])
 def test_what_is_counted_cannot_be_resumed_and_says_why(name: str, tmp_path: Path) -> None:
     recipe = make_recipe(name, tmp_path)

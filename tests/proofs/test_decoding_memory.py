@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.made_data import save_untrained
 
 from headwise.models.choices import build_model
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
-from headwise.tasks.translation.bundle import save_translator_bundle
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import learn_tokenizers
 from tests.proofs.streaming import WORDS, sentences
@@ -42,7 +42,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         recipe.model, source_size=size, target_size=size, generator=torch_generator("memory")
     )
     directory = tmp_path_factory.mktemp("memory") / "model"
-    save_translator_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
+    save_untrained(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
     return directory
 
 

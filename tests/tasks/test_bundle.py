@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.made_data import save_untrained
 
 from headwise.cli.main import main
 from headwise.errors import CheckpointError
@@ -15,7 +16,7 @@ from headwise.tasks.language.bundle import load_language_bundle
 from headwise.tasks.pretraining.contextual_vectors import load_word_reader
 from headwise.tasks.pretraining.gap_filling import GapFiller, load_predictor
 from headwise.tasks.recipe_files import shipped_recipes
-from headwise.tasks.translation.bundle import load_translator_bundle, save_translator_bundle
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.text.character_tokenizer import CharacterTokenizer
 from headwise.text.tokenizer_pair import TokenizerPair
 from headwise.text.vocabulary import Vocabulary
@@ -29,7 +30,7 @@ def _copy(tiny_run: Path, tmp_path: Path) -> Path:
 
 def test_a_bundle_reads_back_equal(tiny_run: Path, tmp_path: Path) -> None:
     first = load_translator_bundle(tiny_run / "model")
-    save_translator_bundle(
+    save_untrained(
         tmp_path / "again",
         recipe=first.recipe,
         tokenizers=first.tokenizers,

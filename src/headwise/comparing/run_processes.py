@@ -25,13 +25,13 @@ from headwise.child_processes import child_command, child_options
 from headwise.comparing.shared_data import prepare_runs
 from headwise.comparing.variants import Run
 from headwise.data.pairs.shared_preparation import link_prepared
-from headwise.errors import HeadwiseError, UsageError
+from headwise.errors import UsageError
 from headwise.language import clock, say
-from headwise.settings import read_settings_file
-from headwise.storage import read_json, write_text
+from headwise.storage import write_text
 from headwise.tasks.events import Events
-from headwise.tasks.recipe import check_recipe as read_recipe
+from headwise.tasks.finished_run import has_scores, saved_results
 from headwise.tasks.recipe import complete_recipe, write_recipe
+from headwise.tasks.table import find_task
 from headwise.training.run_lock import lock_is_held
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import check_recipe, read_run_recipe
@@ -77,18 +77,10 @@ def check_runs(runs: Sequence[Run]) -> None:
 
 def finished_results(run: Run) -> dict[str, Any] | None:
     """The results of a finished and measured run with exactly this recipe, or None."""
-    model = run.directory / "model"
-    try:
-        recipe = read_recipe(read_settings_file(model / "recipe.yaml"))
-        results = read_json(model / "results.json")
-    except HeadwiseError:
+    results = saved_results(run.recipe, run.directory)
+    if results is None or not has_scores(find_task(run.recipe), run.recipe, run.directory, results):
         return None
-    if recipe != run.recipe:
-        return None
-    yardstick = run.yardstick
-    is_measured = all(name in results for name in yardstick.results)
-    is_kept = all((run.directory / name).exists() for name in yardstick.files)
-    return results if is_measured and is_kept else None
+    return results
 
 
 def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) -> list[Outcome]:

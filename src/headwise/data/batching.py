@@ -25,7 +25,7 @@ import numpy as np
 
 from headwise.data.order import CHUNK_PAIRS, EpochOrder
 from headwise.data.packing import PackedBatch, RowTable, build_rows, empty_rows, join_tables
-from headwise.data.shards import CorpusRange, Ragged, TokenStore
+from headwise.data.shards import CorpusRange, Ragged
 from headwise.errors import CheckpointError, UsageError
 from headwise.randomness import numpy_generator
 
@@ -110,17 +110,6 @@ class Share:
 ALL_ROWS = Share()
 
 
-def plan_row_lengths(
-    store: TokenStore, row_tokens: int, *, multiples: Sequence[int] = ROW_MULTIPLES
-) -> tuple[int, int]:
-    """Lengths of source and target rows (see `plan_rows`) in which every stored pair fits."""
-    totals = {side: store.total_tokens[side] + len(store) for side in store.total_tokens}
-    planned = plan_rows(totals["source"], totals["target"], row_tokens, multiples=multiples)
-    return max(planned[0], _round_up(store.max_length["source"] + 1)), max(
-        planned[1], _round_up(store.max_length["target"] + 1)
-    )
-
-
 def plan_rows(
     source_tokens: int,
     target_tokens: int,
@@ -141,10 +130,6 @@ def plan_rows(
         if abs(source_row / exact - 1) <= MAX_IMBALANCE:
             break
     return source_row, row_tokens
-
-
-def _round_up(length: int) -> int:
-    return -(-length // 8) * 8
 
 
 def batches(

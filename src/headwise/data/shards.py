@@ -13,7 +13,7 @@ mix them by weight.
 Tested against: the lists that were written, for every block size.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -234,25 +234,3 @@ class StoreWriter:
             }
             write_json(self._temporary / DESCRIPTION, description)
         return self._publishing.__exit__(kind, error, trace)
-
-
-def write_store(
-    directory: Path,
-    pairs: Iterable[tuple[Sequence[int], Sequence[int]]],
-    *,
-    vocabulary_sizes: dict[Side, int],
-    block: int = 4096,
-) -> TokenStore:
-    """A store of one corpus from pairs of id lists, for tests and small tasks."""
-    with StoreWriter(directory, vocabulary_sizes=vocabulary_sizes) as writer:
-        writer.start_corpus("pairs")
-        sources: list[Sequence[int]] = []
-        targets: list[Sequence[int]] = []
-        for source, target in pairs:
-            sources.append(source)
-            targets.append(target)
-            if len(sources) == block:
-                writer.add(as_ragged(sources), as_ragged(targets))
-                sources, targets = [], []
-        writer.add(as_ragged(sources), as_ragged(targets))
-    return TokenStore(directory)

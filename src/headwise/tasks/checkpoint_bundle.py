@@ -16,13 +16,12 @@ from headwise.data.batching import Share
 from headwise.errors import CheckpointError, UsageError
 from headwise.storage import read_json, verify_directory
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.bundle import write_bundle
 from headwise.tasks.bundle_directory import require_run
 from headwise.tasks.events import Silence
-from headwise.tasks.model_card import model_card
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.table import find_task
 from headwise.tasks.task import Learner, TrainedTask, training_of
+from headwise.tasks.task_bundle import write_task_bundle
 from headwise.training.averaging import FILE
 from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
@@ -60,21 +59,8 @@ def write_checkpoint_bundle(directory: Path, which: Which, target: Path) -> tupl
     learner = task.learner(recipe, prepared, module, share=share, directory=path)
     _check_data(path, learner)
     _fill(weights_of(module), weights_of(learner.trainable.module), file)
-    write_bundle(
-        target,
-        form=recipe.bundle_form,
-        recipe=recipe,
-        weights=task.weights(module),
-        results={"steps": step},
-        card=model_card(
-            task.title(recipe),
-            details=task.card_details(recipe, prepared),
-            use=task.card_use(recipe),
-            results={"steps": step},
-            data=recipe.model_dump(mode="json").get("data") or {},
-            recipe_type=type(recipe),
-        ),
-        write_parts=lambda folder: task.save_parts(recipe, prepared, folder),
+    write_task_bundle(
+        target, task, recipe, prepared, weights=task.weights(module), results={"steps": step}
     )
     return step, recipe
 

@@ -73,12 +73,6 @@ def load_translation_recipe(name: str | Path, overrides: Sequence[str] = ()) -> 
     return require_translation(load_recipe(name, overrides))
 
 
-def translation_recipe_from(
-    data: dict[str, Any], overrides: Sequence[str] = ()
-) -> TranslationRecipe:
-    return require_translation(recipe_from(data, overrides))
-
-
 def require_translation(recipe: AnyRecipe) -> TranslationRecipe:
     if not isinstance(recipe, TranslationRecipe):
         raise SettingsError(

@@ -20,6 +20,7 @@ Tested by `tests/promises` over the table of tasks, and by `tests/survival`.
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,13 +28,13 @@ import torch
 
 from headwise.data.batching import Share
 from headwise.errors import UsageError
+from headwise.language import say
 from headwise.planning.peak_memory import MemoryMeter
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import write_bundle
 from headwise.tasks.events import Events, MetricsWatcher, Silence
+from headwise.tasks.finished_run import has_scores, is_whole, saved_results
 from headwise.tasks.memory_check import check_counting_memory, explaining_memory
-from headwise.tasks.model_card import model_card
 from headwise.tasks.named_files import check_named_files
 from headwise.tasks.preflight import check_before_start, check_prepared
 from headwise.tasks.recipe import complete_recipe, load_recipe, recipe_from
@@ -43,11 +44,11 @@ from headwise.tasks.table import find_task
 from headwise.tasks.task import (
     Counted,
     CountedTask,
-    Task,
     TrainedTask,
     refuse_several_processes,
     training_of,
 )
+from headwise.tasks.task_bundle import write_task_bundle
 from headwise.tasks.training_cost import measure_cost
 from headwise.training.checkpoints import count_bytes
 from headwise.training.disk_space import check_counted_room, check_room
@@ -58,7 +59,6 @@ from headwise.training.progress import TrainingResult
 from headwise.training.run_directory import RunDirectory, check_directory, has_learnt
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe
-from headwise.weights import Weights
 
 
 def train(
@@ -137,17 +137,21 @@ def _train(
             processes=processes,
             better=_direction_of_best(recipe),
         )
-        results = {
+        results: Mapping[str, Any] = {
             **task.sizes(recipe, prepared),
             **_training_results(module, outcome, meter.peak()),
         }
         if opened is not None:
-            save = _saver(task, recipe, prepared, opened, task.weights(module), notes)
-            save(results)
-            results |= task.measure(
-                recipe, prepared, module.eval(), watcher=watcher, directory=directory
+            results = _finish(
+                task,
+                recipe,
+                prepared,
+                module,
+                opened=opened,
+                results=results,
+                notes=notes,
+                watcher=watcher,
             )
-            save(results)
     return RunSummary(directory, recipe, results, notes)
 
 
@@ -179,14 +183,22 @@ def _count(
     opened, (prepared, counted) = begin_run(directory, recipe, prepare_and_count, resume=resume)
     with opened:
         results = {**task.sizes(recipe, prepared), **counted.results}
-        save = _saver(task, recipe, prepared, opened, counted.weights, notes)
-        save(results)
+        save = partial(
+            write_task_bundle,
+            opened.model,
+            task,
+            recipe,
+            prepared,
+            weights=counted.weights,
+            notes=notes,
+        )
+        save(results=results)
         results |= task.measure(
             recipe, prepared, counted.model, watcher=watcher, directory=directory
         )
         plain = {name: value for name, value in results.items() if not isinstance(value, dict)}
         opened.log.write({"kind": "count", "step": 0, **plain})
-        save(results)
+        save(results=results)
     return RunSummary(directory, recipe, results, notes)
 
 
@@ -281,37 +293,49 @@ def _open(
     return None, (prepared, build(prepared))
 
 
-def _saver(
-    task: Task[Any, Any],
+def _finish(
+    task: TrainedTask[Any, Any],
     recipe: AnyRecipe,
     prepared: Any,
+    module: torch.nn.Module,
+    *,
     opened: RunDirectory,
-    weights: Weights,
+    results: Mapping[str, Any],
     notes: tuple[str, ...],
-) -> Callable[[Mapping[str, Any]], None]:
-    """A function that saves the bundle with the results known by then."""
+    watcher: Events,
+) -> Mapping[str, Any]:
+    """Save the bundle, measure it, and save it with its scores; the results.
 
-    def save(results: Mapping[str, Any]) -> None:
-        card = model_card(
-            task.title(recipe),
-            details=task.card_details(recipe, prepared),
-            use=task.card_use(recipe),
-            results=results,
-            data=recipe.model_dump(mode="json").get("data") or {},
-            notes=notes,
-            recipe_type=type(recipe),
-        )
-        write_bundle(
-            opened.model,
-            form=recipe.bundle_form,
-            recipe=recipe,
-            weights=weights,
-            results=results,
-            card=card,
-            write_parts=lambda folder: task.save_parts(recipe, prepared, folder),
-        )
-
-    return save
+    If the run was finished before, its results and its card stay: the times and the memory of this
+    session are not those of the training.
+    """
+    directory = opened.path
+    saved = saved_results(recipe, directory) if opened.resumed else None
+    if saved is not None and saved.get("steps") == results["steps"] and is_whole(recipe, directory):
+        if saved.keys() > results.keys() and has_scores(task, recipe, directory, saved):
+            steps = results["steps"]
+            watcher.note(
+                say(
+                    f"{directory} is finished ({steps:,} steps): its results stay as they are",
+                    f"{directory} 已经完成（{steps:,} 步）：保留原有结果",
+                )
+            )
+            return saved
+        results = {name: saved.get(name, value) for name, value in results.items()}
+    save = partial(
+        write_task_bundle,
+        opened.model,
+        task,
+        recipe,
+        prepared,
+        weights=task.weights(module),
+        notes=notes,
+    )
+    save(results=results)
+    scores = task.measure(recipe, prepared, module.eval(), watcher=watcher, directory=directory)
+    results = {**results, **scores}
+    save(results=results)
+    return results
 
 
 def _direction_of_best(recipe: AnyRecipe) -> Literal["higher", "lower"] | None:

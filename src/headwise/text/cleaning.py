@@ -31,11 +31,6 @@ def clean_line(line: str) -> str:
     return line.strip()
 
 
-def is_clean(line: str) -> bool:
-    """Whether `clean_line` would leave the line as it is, apart from spaces at the ends."""
-    return line.isprintable() or line.strip() == clean_line(line)
-
-
 def letters_and_digits(line: str) -> str:
     """Letters and digits in lower case: what two spellings of a sentence have in common.
 

@@ -5,10 +5,11 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 import pytest
+from benchmarks.made_data import save_untrained
 from libretranslatepy import LibreTranslateAPI
 
 from headwise.serving.http.api_keys import add_key
-from headwise.tasks.translation.bundle import load_translator_bundle, save_translator_bundle
+from headwise.tasks.translation.bundle import load_translator_bundle
 from tests.serving.conftest import BUNDLE
 from tests.serving.server_process import ServerProcess
 
@@ -62,7 +63,7 @@ def test_simplified_chinese_is_asked_for_by_the_clients_own_name(tmp_path: Path)
         update={"data": bundle.recipe.data.model_copy(update={"target": "zh"})}
     )
     parts = {"tokenizers": bundle.tokenizers, "model": bundle.model, "results": bundle.results}
-    save_translator_bundle(tmp_path / "chinese", recipe=recipe, **parts)
+    save_untrained(tmp_path / "chinese", recipe=recipe, **parts)
     with ServerProcess(model=f"chinese={tmp_path / 'chinese'}", log=tmp_path / "log") as server:
         client = LibreTranslateAPI(f"http://127.0.0.1:{server.port}")
         languages = {one["code"]: one["targets"] for one in client.languages()}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.made_data import write_store
 
 from headwise.data.pairs.alignment.aligner import fit_aligner
-from headwise.data.shards import write_store
 from headwise.errors import DataError
 from headwise.tasks.translation.fertile_batches import (
     FertileValidation,

@@ -9,7 +9,7 @@ import pytest
 
 from headwise.data.pairs.preparation import read_part
 from headwise.evaluation.translation import score_translations
-from headwise.tasks.recipe import load_translation_recipe, translation_recipe_from
+from headwise.tasks.recipe import load_translation_recipe, recipe_from
 from headwise.tasks.run import train
 from headwise.tasks.translation.length_limits import MAX_SOURCE_TOKENS
 from headwise.tasks.translation.recipe import TranslationRecipe
@@ -56,7 +56,7 @@ def validations(run: Path) -> list[dict[str, Any]]:
 
 def check_watched(recipe: TranslationRecipe, directory: Path) -> None:
     """Train without translations; and with them, killed and resumed."""
-    watched = translation_recipe_from(
+    watched = recipe_from(
         recipe.model_dump(mode="json"), [f"evaluation.validation_sentences={NUM_SENTENCES}"]
     )
     train(recipe, run=directory / "plain")
@@ -100,7 +100,7 @@ def test_a_recurrent_training_that_is_watched_ends_with_the_same_bits(tmp_path: 
         "dropout": {"embedding": 0.1, "hidden": 0.1},
     }
     recipe = tiny_recipe(*CHANGES).model_dump(mode="json")
-    check_watched(translation_recipe_from({**recipe, "model": model}), tmp_path)
+    check_watched(recipe_from({**recipe, "model": model}), tmp_path)
 
 
 def test_only_sentences_short_enough_are_translated(tiny_run: Path) -> None:

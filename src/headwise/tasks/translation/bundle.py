@@ -10,11 +10,9 @@ from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.transformer_settings import TransformerSettings
 from headwise.models.translation_model import TranslationModel
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import open_bundle, save_tokenizers, write_bundle
-from headwise.tasks.model_card import model_card
+from headwise.tasks.bundle import open_bundle
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
-from headwise.weights import weights_of
 
 
 @dataclass(frozen=True)
@@ -45,38 +43,6 @@ def new_translation_model(recipe: TranslationRecipe, tokenizers: TokenizerPair) 
         source_size=tokenizers.source.size,
         target_size=tokenizers.target.size,
         generator=None,
-    )
-
-
-def save_translator_bundle(
-    directory: Path,
-    *,
-    recipe: TranslationRecipe,
-    tokenizers: TokenizerPair,
-    model: TranslationModel,
-    results: Mapping[str, Any],
-) -> None:
-    """Write a bundle; an older one of the same name is replaced at the last moment."""
-    write_bundle(
-        directory,
-        form=recipe.bundle_form,
-        recipe=recipe,
-        weights=weights_of(model),
-        results=results,
-        card=translator_card(recipe, results),
-        write_parts=lambda folder: save_tokenizers(tokenizers, folder),
-    )
-
-
-def translator_card(recipe: TranslationRecipe, results: Mapping[str, Any]) -> str:
-    """The model card of a translator."""
-    return model_card(
-        card_title(recipe),
-        details=card_details(recipe),
-        use=CARD_USE,
-        results=results,
-        data=recipe.model_dump(mode="json")["data"],
-        recipe_type=TranslationRecipe,
     )
 
 

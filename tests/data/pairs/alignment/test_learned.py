@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.made_data import write_store
 
 from headwise.data.pairs.alignment.aligner import AlignerSettings, fit_aligner
 from headwise.data.pairs.alignment.learned import (
@@ -14,7 +15,7 @@ from headwise.data.pairs.alignment.learned import (
     open_alignment,
     prepare_alignment,
 )
-from headwise.data.shards import TokenStore, write_store
+from headwise.data.shards import TokenStore
 from headwise.errors import CheckpointError
 from headwise.storage import write_json, write_manifest
 from tests.data.pairs.alignment.pairs import draw_pairs
