@@ -7,11 +7,13 @@ import torch
 
 from headwise.errors import CheckpointError, DataError, UsageError
 from headwise.pocket import sentences
+from headwise.tasks.bundle import save_tokenizers, write_bundle
 from headwise.tasks.run import train
-from headwise.tasks.translation.bundle import load_translator_bundle, save_translator_bundle
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.tasks.translation.judge import TranslatorJudge, check_judge, load_judge
 from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import WordSettings, learn_tokenizers
+from headwise.weights import weights_of
 from tests.tasks.tiny import tiny_recipe
 
 PAIRS = [(one.text("en"), one.text("de")) for one in sentences("test", 7)]
@@ -83,12 +85,14 @@ def test_a_judge_of_other_languages_is_refused(tiny_run: Path) -> None:
 def test_a_parallel_model_is_refused(tiny_run: Path, tmp_path: Path) -> None:
     bundle = load_translator_bundle(tiny_run)
     recipe = tiny_recipe("model.kind=parallel", "decoding={kind: one_pass}")
-    save_translator_bundle(
+    write_bundle(
         tmp_path / "model",
+        form=recipe.bundle_form,
         recipe=recipe,
-        tokenizers=bundle.tokenizers,
-        model=bundle.model,
+        weights=weights_of(bundle.model),
         results={},
+        card="",
+        write_parts=lambda folder: save_tokenizers(bundle.tokenizers, folder),
     )
     with pytest.raises(UsageError, match="is a parallel model, which cannot judge"):
         check_judge(str(tmp_path / "model"), recipe)
