@@ -99,3 +99,10 @@ class Yardstick:
     """The exact definition of the metrics, asked after something was scored."""
     remark: Words | None = None
     """A sentence that a reader of the table needs."""
+
+    @property
+    def scored_on(self) -> Words:
+        """The data of the scores, for sentences about them."""
+        if self.remark is ON_VALIDATION:
+            return "validation set", "验证集"
+        return "test set", "测试集"
