@@ -158,8 +158,9 @@ def test_a_model_is_described(
     assert main(["describe", str(tmp_path / "run")]) == 0
     assert "# Results" in capsys.readouterr().out
     use_language("zh")
-    names = [row[0] for title, _, rows in found.tables() for row in rows]
-    assert [name for name in names if re.search("[a-z]{4}", name) and "highway" not in name] == []
+    names = "\n".join(row[0] for title, _, rows in found.tables() for row in rows)
+    names = names.replace("highway", "").replace("torch.compile", "").replace("text.size", "")
+    assert re.findall(".*[a-z]{4}.*", names) == []
 
 
 @pytest.mark.parametrize("name", EVERY)
