@@ -254,3 +254,33 @@ def test_compare_attention_prints_tables(headwise: Headwise) -> None:
         2,
         True,
     )
+
+
+def test_compare_parallel_prints_a_table(headwise: Headwise, tiny_run: Path) -> None:
+    Path("a.en").write_text("The dog is old.\nA cat sleeps.\n", encoding="utf-8")
+    Path("a.de").write_text("Der Hund ist alt.\nEine Katze schläft.\n", encoding="utf-8")
+    words = ("compare", "parallel", tiny_run, "--source", "a.en", "--reference", "a.de")
+    options = ("--batches", "2", "--rounds", 1, "--device", "cpu")
+    answer = headwise(*words, *options, "--json", "--plot", "speed.svg")
+    assert answer.status == 0, answer.err
+    found = json.loads(answer.out)
+    assert (found["sentences"], found["batches"]) == (2, [1, 2])
+    assert [row["decoding"] for row in found["rows"]] == ["greedy", "beam 5"]
+    assert Path("speed.svg").stat().st_size > 1000
+    for wrong, message in (
+        (("--plot", "x.txt"), "'x.txt' does not end in .png or .svg"),
+        (("--directory", "here"), "`compare parallel` does not take --directory"),
+        (("--jobs", 2), "`compare parallel` does not take --jobs"),
+        (("--batches", "many"), "--batches many is not a list of whole numbers"),
+        (("--plot", "a.de"), "does not end in .png"),
+    ):
+        answer = headwise(*words, *wrong)
+        assert (answer.status, message in answer.err) == (2, True), answer.err
+    answer = headwise("compare", "parallel", "nowhere")
+    assert (answer.status, "nowhere" in answer.err) == (2, True), answer.err
+    answer = headwise("compare", "pocket", "model.dim=8,16")
+    assert (answer.status, "was given no --directory" in answer.err) == (2, True)
+    answer = headwise("compare", "pocket", "base", "--directory", "x", "--batches", "1")
+    assert "--batches belongs to `headwise compare parallel`" in answer.err
+    answer = headwise("compare", "attention", "--directory", "x", "--precision", "int8")
+    assert "--precision int8 is not measured for attention" in answer.err
