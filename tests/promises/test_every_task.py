@@ -195,7 +195,7 @@ def test_models_are_compared_or_the_reason_is_given(name: str, tmp_path: Path) -
     assert all(len(row) == len(found.headings()) for row in found.rows())
     assert not found.failed
     assert all(variant.parameters for variant in found.variants)
-    metrics = found.yardstick.metrics
+    metrics = found.comparison_metrics.metrics
     if not metrics:
         assert "no score to test for significance" in found.remarks()[0]
         return

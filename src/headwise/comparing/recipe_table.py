@@ -11,7 +11,7 @@ from typing import Any
 
 from headwise.evaluation.several_seeds import Estimate
 from headwise.language import say
-from headwise.tasks.yardstick import Metric, Yardstick
+from headwise.tasks.comparison_metrics import ComparisonMetrics, Metric
 
 SIGNIFICANT = 0.05
 
@@ -70,7 +70,7 @@ class ComparisonResult:
     machine: dict[str, Any]
     curves: dict[str, list[dict[str, Any]]]
     """Validations of every run by `variant · seed`: step, loss, seconds."""
-    yardstick: Yardstick
+    comparison_metrics: ComparisonMetrics
     notes: tuple[str, ...] = ()
     """Notes on the corpora that were measured on (tasks/measured_corpora.py)."""
 
@@ -79,7 +79,7 @@ class ComparisonResult:
         return any(variant.failures for variant in self.variants)
 
     def as_dict(self) -> dict[str, Any]:
-        metrics = self.yardstick.metrics
+        metrics = self.comparison_metrics.metrics
         rows = [
             {**asdict(variant), "verdict": variant.verdict(metrics[0]) if metrics else ""}
             for variant in self.variants
@@ -107,14 +107,14 @@ class ComparisonResult:
         )
 
     def headings(self) -> tuple[str, ...]:
-        titles = [say(*metric.title) for metric in self.yardstick.metrics]
+        titles = [say(*metric.title) for metric in self.comparison_metrics.metrics]
         quality = [
             *(say(f"{title}, 95 % interval", f"{title}，95% 区间") for title in titles[:1]),
             *(say("difference", "差异") for _ in titles[:1]),
             *titles[1:],
         ]
         units = {"sentences": ("sentences/s", "句/秒"), "words": ("words/s", "词/秒")}
-        unit = self.yardstick.unit
+        unit = self.comparison_metrics.unit
         return (
             say("variant", "变体"),
             *quality,
@@ -137,7 +137,7 @@ class ComparisonResult:
             found = variant.quality.get(metric.key)
             return text(None if found is None else found.value, f".{metric.digits}f")
 
-        metrics, unit = self.yardstick.metrics, self.yardstick.unit
+        metrics, unit = self.comparison_metrics.metrics, self.comparison_metrics.unit
         speeds = {
             "sentences": variant.sentences_per_second,
             "words": variant.words_per_second,
@@ -159,8 +159,8 @@ class ComparisonResult:
     def remarks(self) -> list[str]:
         """Notes that a reader of the table needs: on what was measured, and on what was not."""
         lines = self._reading() if any(variant.quality for variant in self.variants) else []
-        if self.yardstick.remark is not None:
-            lines.append(say(*self.yardstick.remark))
+        if self.comparison_metrics.remark is not None:
+            lines.append(say(*self.comparison_metrics.remark))
         lines += self.notes
         if self.jobs > 1 and any(variant.seeds for variant in self.variants):
             lines.append(
@@ -187,7 +187,7 @@ class ComparisonResult:
                     f"差异相对于 {first.name!r}。{self.signature}",
                 )
             ]
-        data, data_zh = self.yardstick.scored_on
+        data, data_zh = self.comparison_metrics.scored_on
         if num_seeds > 1:
             lines.append(
                 say(
@@ -206,7 +206,7 @@ class ComparisonResult:
                 )
             )
         if any(found.is_cut for variant in self.variants for found in variant.quality.values()):
-            low, high = self.yardstick.metrics[0].ends
+            low, high = self.comparison_metrics.metrics[0].ends
             en, zh = (f"{low:g}", f"{low:g}")
             if math.isfinite(high):
                 en, zh = f"{low:g} and {high:g}", f"{low:g} 与 {high:g}"
