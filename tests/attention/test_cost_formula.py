@@ -1,16 +1,17 @@
 """Cost formulas: worked by hand, and for every kernel beside what torch counts and keeps."""
 
+from collections.abc import Callable
+from typing import Literal
+
 import pytest
-import torch
 
-from headwise.attention.capabilities import AttentionKind, keys_are_queries
-from headwise.attention.choices import BUILT_IN, build_attention
+from headwise.attention.capabilities import AttentionKind
+from headwise.attention.choices import BUILT_IN
 from headwise.attention.cost_formula import compute_formula
-from headwise.attention.costs import count_products
-from headwise.attention.masks import segments
+from headwise.attention.kernels.full import Full
+from headwise.laws import check
+from headwise.laws.cost_laws import COST_LAWS, LONG
 
-HEADS, HEAD_DIM = 2, 32
-SHORT, LONG = 256, 1024
 SMALL = {
     # Sizes that are small beside a row of 256 tokens.
     "window": {"left": 24, "right": 24},
@@ -37,49 +38,35 @@ def test_what_is_no_formula_is_refused(formula: str) -> None:
         compute_formula(formula, {"n": 7})
 
 
-def count_operations(settings: AttentionKind, length: int) -> int:
-    """Products that torch counts, without the projections."""
-    layer = build_attention(
-        settings, dim=HEADS * HEAD_DIM, num_heads=HEADS, dropout_rate=0.0, role="encoder"
-    )
-    linear = [part.weight.numel() for part in layer.modules() if isinstance(part, torch.nn.Linear)]
-    return count_products(layer, length, is_causal=False) - 2 * length * sum(linear)
-
-
-def count_kept_bytes(settings: AttentionKind, length: int) -> int:
-    """Bytes that autograd keeps for the backward pass of a row with one sentence."""
-    kernel = settings.build_kernel(head_dim=HEAD_DIM, dropout_rate=0.0)
-    number = torch.ones(1, length, dtype=torch.long)
-    mask = segments(number, number).ignoring_blind()
-    mask = kernel.prepare(mask, length, length, torch.device("cpu"))
-    q, k, v = (torch.zeros(1, HEADS, length, HEAD_DIM, requires_grad=True) for _ in range(3))
-    kept: dict[int, int] = {}
-
-    def keep(x: torch.Tensor) -> torch.Tensor:
-        storage = x.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return x
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
-        kernel(q, q if keys_are_queries(kernel) else k, v, mask, training=True)
-    return sum(kept.values())
-
-
+@pytest.mark.parametrize("law", COST_LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("settings", KINDS, ids=lambda settings: settings.kind)
-def test_operations_are_those_that_torch_counts(settings: AttentionKind) -> None:
-    sizes = {"num_heads": HEADS, "head_dim": HEAD_DIM}
-    short, long = (settings.count_operations(length, **sizes) for length in (SHORT, LONG))
-    counted_short, counted_long = (count_operations(settings, length) for length in (SHORT, LONG))
-    assert short / counted_short == pytest.approx(1, abs=0.25)
-    assert long / short == pytest.approx(counted_long / counted_short, rel=0.05)
+def test_formulas_are_what_torch_counts_and_keeps(
+    settings: AttentionKind, law: Callable[[AttentionKind, float], None]
+) -> None:
+    law(settings, 0.25)
 
 
-@pytest.mark.parametrize("settings", KINDS, ids=lambda settings: settings.kind)
-def test_memory_is_what_autograd_keeps(settings: AttentionKind) -> None:
-    sizes = {"num_heads": HEADS, "head_dim": HEAD_DIM}
-    short, long = (settings.count_kept_bytes(length, **sizes) for length in (SHORT, LONG))
-    assert short is not None
-    assert long is not None
-    kept_short, kept_long = (count_kept_bytes(settings, length) for length in (SHORT, LONG))
-    assert short / kept_short == pytest.approx(1, abs=0.25)
-    assert long / short == pytest.approx(kept_long / kept_short, rel=0.05)
+class Boastful(Full):
+    """Full attention that says it costs less, or grows less."""
+
+    kind: Literal["boastful"] = "boastful"  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("name", "formula", "message"),
+    [
+        ("cost", "2 · n² · h · d", "cost = .* torch .*: 0.50 times as many"),
+        (
+            "cost",
+            "1024 · n · h · d",
+            "cost = .* grows 4.00 times .* tokens, .* 16.00",
+        ),
+        ("memory", "n · h · d", "memory = .* times as many"),
+    ],
+)
+def test_a_wrong_formula_is_told(
+    name: str, formula: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Boastful, name, formula)
+    with pytest.raises(AssertionError, match=message):
+        check(Boastful())

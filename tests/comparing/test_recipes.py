@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,14 @@ from headwise.errors import UsageError
 from headwise.evaluation.several_seeds import Estimate
 from headwise.pocket import sentences
 from headwise.storage import write_text
+from headwise.tasks.comparison_metrics import ON_VALIDATION, ComparisonMetrics, declared_metric
 from headwise.tasks.recipe import write_recipe
-from headwise.tasks.translation.yardstick import translation_yardstick
-from headwise.tasks.yardstick import declared_metric
+from headwise.tasks.translation.comparison_metrics import translation_comparison_metrics
 from headwise.training.run_lock import release_lock, take_lock
 from tests.tasks.tiny import OVERRIDES, tiny_recipe
 from tests.tasks.translation.test_task import Watcher
 
-YARDSTICK = translation_yardstick(tiny_recipe())
+COMPARISON_METRICS = translation_comparison_metrics(tiny_recipe())
 GOOD = "{kind: pocket, split: train, count: 300}"
 
 
@@ -259,7 +260,9 @@ def test_notes_are_about_what_was_measured_only() -> None:
 
     def remarks(*variants: VariantResult) -> str:
         return "\n".join(
-            ComparisonResult(Path("x"), variants, "tok:13a", 2, {}, {}, YARDSTICK).remarks()
+            ComparisonResult(
+                Path("x"), variants, "tok:13a", 2, {}, {}, COMPARISON_METRICS
+            ).remarks()
         )
 
     lost = [variant(name, seeds=(), failures=("seed 1: no", "seed 2: no")) for name in ("a", "b")]
@@ -275,6 +278,36 @@ def test_notes_are_about_what_was_measured_only() -> None:
     )
     assert "Differences are from 'a'. tok:13a\nIntervals cover the test set and 2 seeds" in both
     assert "2 runs shared the machine" in both
+
+
+def test_notes_name_the_data_of_the_scores_and_one_seed_is_no_several() -> None:
+    cut = {"bleu": Estimate(99.0, 95.0, 100.0, is_cut=True)}
+    one = VariantResult("a", (1,), cut, {}, {}, None, None, None, None, None)
+
+    def remarks(metrics: ComparisonMetrics) -> str:
+        return "\n".join(ComparisonResult(Path("x"), (one,), "", 1, {}, {}, metrics).remarks())
+
+    tested, validated = (
+        remarks(COMPARISON_METRICS),
+        remarks(replace(COMPARISON_METRICS, remark=ON_VALIDATION)),
+    )
+    assert "intervals cover the test set only" in tested
+    assert "where scores end: the test set is too small" in tested
+    assert "1 seeds" not in tested
+    assert "intervals cover the validation set only" in validated
+    assert "the validation set is too small" in validated
+    assert "There is no test set" in validated
+
+
+def test_columns_without_a_number_are_left_out() -> None:
+    """n-grams have neither steps nor a loss of their own."""
+    counted = VariantResult("a", (1,), {}, {}, {}, None, 7, None, 1.0, None)
+    trained = replace(counted, valid_loss=2.0, step_seconds=0.5)
+    for variants, present in (((counted,), False), ((counted, trained), True)):
+        result = ComparisonResult(Path("x"), variants, "", 1, {}, {}, COMPARISON_METRICS)
+        assert ("valid loss" in result.headings()) is present
+        assert ("ms/step" in result.headings()) is present
+        assert {len(row) for row in result.rows()} == {len(result.headings())}
 
 
 def test_the_reason_is_that_of_this_attempt(

@@ -39,7 +39,7 @@ def test_counted_and_trained_models_stand_in_one_table(recipes: list[str], tmp_p
     assert not result.failed, result.remarks()
     counted, trained = result.variants
     assert counted.quality["perplexity"].value < trained.quality["perplexity"].value
-    assert trained.verdict(result.yardstick.metrics[0]).startswith("worse")
+    assert trained.verdict(result.comparison_metrics.metrics[0]).startswith("worse")
     assert counted.step_seconds is None
     assert counted.training_seconds is not None
     assert "seconds" in result.headings()
@@ -79,7 +79,7 @@ def test_what_cannot_be_scored_has_a_reason(tmp_path: Path) -> None:
         outcomes.append(Outcome(run, {"parameters": 1}))
     (tmp_path / "lost").mkdir()
     outcomes.append(Outcome(Run("lost", 1, recipe, tmp_path / "lost"), {"parameters": 1}))
-    found = score_variants(outcomes, outcomes[0].run.yardstick)
+    found = score_variants(outcomes, outcomes[0].run.comparison_metrics)
     assert [*found["plain"].by_metric] == ["perplexity"]
     reasons = {name: one.problems[0] for name, one in found.items() if one.problems}
     assert "probability 0" in reasons["never"]

@@ -77,10 +77,10 @@ def test_a_task_that_does_not_say_what_is_scored_is_refused(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = type(find_task(load_recipe(place / "regression.yaml")))
-    monkeypatch.setattr(task, "yardstick", Task.yardstick)
+    monkeypatch.setattr(task, "comparison_metrics", Task.comparison_metrics)
     monkeypatch.chdir(place)
     words = "compare regression.yaml model.hidden=3,5 --directory there"
     assert main(words.split()) == 2
     said = capsys.readouterr().err
-    assert "the task (RegressionTask) has no method `yardstick`" in " ".join(said.split())
+    assert "the task (RegressionTask) has no method `comparison_metrics`" in " ".join(said.split())
     assert not (place / "there").exists()

@@ -77,7 +77,7 @@ def test_without_the_package_the_error_names_it(
     bare = make_environment(tmp_path / "bare")
     done = bare.run("translate", "--model", str(run), "--text", "The dog is old.", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
-    assert "the word 'laplace' (headwise.attention) of the package headwise-example" in done.stderr
+    assert "the kind 'laplace' of the package headwise-example" in done.stderr
     assert "Traceback" not in done.stderr
     unknown = bare.run("train", "pocket", "--check", *OVERRIDES, WORD[0], cwd=tmp_path)
     assert unknown.returncode == 2

@@ -93,9 +93,7 @@ def test_without_the_package_the_error_names_it(
 ) -> None:
     done = bare.run(*words, cwd=run.parent)
     assert done.returncode in (2, 3), done.stderr
-    assert "the word 'regression' (headwise.tasks) of the package headwise-example" in (
-        done.stderr + done.stdout
-    )
+    assert "the task 'regression' of the package headwise-example" in (done.stderr + done.stdout)
     assert "Traceback" not in done.stderr
 
 

@@ -129,7 +129,7 @@ def test_what_is_built_in_wins(someone: Path) -> None:
 
 def test_a_package_that_fails_is_named(someone: Path) -> None:
     data = DATA | {"encoder": {"attention": {"kind": "broken"}}}
-    with pytest.raises(SettingsError, match=r"package someones-words gives the word 'broken', but"):
+    with pytest.raises(SettingsError, match=r"package someones-words gives the kind 'broken', but"):
         check_settings(EncoderDecoderSettings, data)
     with pytest.raises(SettingsError, match=r"'wrong' as .*Waves.*NormKind is needed"):
         check_settings(EncoderDecoderSettings, DATA | {"norm": {"kind": "wrong"}})
@@ -178,8 +178,8 @@ def test_a_stop_by_the_user_while_importing_is_no_fault_of_the_package(
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("other", r"someones-words gives the word 'other' as Half, whose `kind` is 'half'; both"),
-        ("bare", r"someones-words gives the word 'bare' as Bare, whose `kind` is no fixed word"),
+        ("other", r"someones-words gives the kind 'other' as Half, whose `kind` is 'half'; both"),
+        ("bare", r"someones-words gives the kind 'bare' as Bare, whose `kind` is no fixed name"),
     ],
 )
 def test_a_word_that_is_not_that_of_its_class_is_the_fault_of_the_package(

@@ -121,6 +121,13 @@ def test_a_comparison_says_it_once(tmp_path: Path) -> None:
     notes = {run.note for run in runs}
     assert len(notes) == 1
     result = ComparisonResult(
-        tmp_path, (), "", 1, {}, {}, runs[0].yardstick, notes=tuple(note for note in notes if note)
+        tmp_path,
+        (),
+        "",
+        1,
+        {},
+        {},
+        runs[0].comparison_metrics,
+        notes=tuple(note for note in notes if note),
     )
     assert result.remarks()[0].startswith(BOTH)

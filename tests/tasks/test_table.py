@@ -98,8 +98,8 @@ def test_a_built_in_task_wins(somebody: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("wrong", "package somebodys-tasks gives the word 'wrong', but importing it failed"),
-        ("number", r"package somebodys-tasks gives the word 'number' as \d+, but an instance of "),
+        ("wrong", "package somebodys-tasks gives the task 'wrong', but importing it failed"),
+        ("number", r"package somebodys-tasks gives the task 'number' as \d+, but an instance of "),
         ("parts", "nowhere.recipe:Recipe, a part of a task that another package adds, cannot be"),
         (
             "recipe_is_a_number",

@@ -86,7 +86,8 @@ class AttentionKind(Kind):
     masks: ClassVar[frozenset[MaskPart]] = EVERY_MASK
     cost: ClassVar[str]
     """Operations of a row of n tokens in h heads of width d, without projections: a formula
-    (cost_formula.py) of a row that is longer than blocks and windows."""
+    (cost_formula.py) of a row that is longer than blocks and windows. It counts matrix products, as
+    torch does; differences, exponentials and sums of single numbers are left out."""
     memory: ClassVar[str | None] = None
     """Numbers that the backward pass keeps for such a row, as a formula; None: not known."""
     is_reference: ClassVar[bool] = False

@@ -12,19 +12,12 @@ from headwise.attention.biases import Bias, VectorBias
 from headwise.attention.capabilities import AttentionKind, MaskPart
 from headwise.attention.masks import Band, Causal, Mask, MaskCondition, Padding, Segments
 from headwise.errors import MaskError, UsageError
-from headwise.settings.kind import Words, join_words
+from headwise.settings.kind import Words, name_kinds
 
 
 def name_able(fits: Callable[[AttentionKind], bool]) -> Words:
-    """`attention.kind=full or fused`: the kernels of Headwise that are able with their defaults."""
-    own = [
-        kind for kind in AttentionKind.__subclasses__() if kind.__module__.startswith("headwise.")
-    ]
-    able = sorted(kind.word() for kind in own if fits(kind.model_validate({})))
-    return (
-        f"attention.kind={join_words(able, ' or ')}",
-        f"attention.kind={join_words(able, ' 或 ', '、')}",
-    )
+    """The kernels of Headwise that are able with their defaults."""
+    return name_kinds(AttentionKind, "attention", fits)
 
 
 def name_part(part: MaskCondition) -> MaskPart:

@@ -24,10 +24,12 @@ class SharedQueryKeyAttention(MultiHeadAttention):
         num_heads: int,
         kernel: Kernel,
         *,
+        kind: str,
         relation: Relation | None = None,
     ) -> None:
         super().__init__(dim, num_heads, kernel, relation=relation)
         del self.key_value
+        self.kind = kind
         self.value = nn.Linear(dim, dim)
 
     def initial_weights(self) -> InitialWeights:
@@ -38,8 +40,8 @@ class SharedQueryKeyAttention(MultiHeadAttention):
     @property
     def own_sequence_only(self) -> tuple[str, str]:
         return (
-            "with attention.kind=reformer its keys are its own queries",
-            "attention.kind=reformer 的键就是自己的查询",
+            f"with attention.kind={self.kind} its keys are its own queries",
+            f"attention.kind={self.kind} 的键就是自己的查询",
         )
 
     def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:

@@ -18,7 +18,7 @@ from headwise.blocks.power_norm import Power
 from headwise.errors import SettingsError
 from headwise.settings import Settings
 from headwise.settings.added_kinds import OpenChoice, all_kinds
-from headwise.settings.kind import join_words
+from headwise.settings.kind import Words, name_kinds
 
 NORM_GROUP = "headwise.norms"
 
@@ -51,6 +51,7 @@ __all__ = [
     "build_norm",
     "check_recomputing",
     "hidden_width",
+    "name_plain_norms",
     "norm_kinds",
 ]
 
@@ -60,19 +61,24 @@ def norm_kinds() -> dict[str, type[NormKind]]:
     return all_kinds(NORM_GROUP, NormKind, NORMS)
 
 
+def name_plain_norms() -> Words:
+    """The norms of Headwise that keep no statistics of the tokens they have seen."""
+    return name_kinds(NormKind, "norm", lambda kind: not kind.counts_tokens)
+
+
 def check_recomputing(norm: NormKind, recompute: str) -> None:
     """Refuse `training.recompute=blocks` together with a norm with statistics: it would count a
     batch twice."""
     if norm.counts_tokens and recompute == "blocks":
-        able = [kind.word() for kind in NORMS if not kind.counts_tokens]
+        able = name_plain_norms()
         raise SettingsError(
             f"training.recompute=blocks runs each block twice, and norm.kind={norm.kind} would "
             "count its "
             "batch twice; set training.recompute=nothing, or use "
-            f"norm.kind={join_words(able, ' or ')}",
+            f"{able[0]}",
             f"training.recompute=blocks 使每个块运行两次，norm.kind={norm.kind} "
             "会把同一批统计两次；"
-            f"请设 training.recompute=nothing，或用 norm.kind={join_words(able, ' 或 ', '、')}",
+            f"请设 training.recompute=nothing，或用 {able[1]}",
         )
 
 

@@ -76,6 +76,20 @@ class PowerNorm(TokenNorm):
         self.register_buffer("gradient_mean", torch.zeros(dim))
         self.register_buffer("num_batches", torch.zeros((), dtype=torch.long))
 
+    def warn_of_training(self, num_batches: int) -> Words | None:
+        """Of one that ends during the warm-up: it never divides by the running statistics."""
+        if self.warmup < num_batches:
+            return None
+        enough = num_batches // 4
+        return (
+            f"norm.kind={Power.word()} warms up for {self.warmup:,} batches, but this training has "
+            f"{num_batches:,}: the running statistics used at inference would never be used in "
+            f"training; set model.norm.warmup={enough} (a quarter), or train longer",
+            f"norm.kind={Power.word()} 预热 {self.warmup:,} 批，而本次训练只有 {num_batches:,} 批："
+            f"推断时所用的滑动统计在训练中从未用到；请设 model.norm.warmup={enough}（四分之一），"
+            "或延长训练",
+        )
+
     def initial_weights(self) -> InitialWeights:
         return [(self.gain, ones), (self.shift, zeros)]
 

@@ -46,7 +46,7 @@ ENOUGH_TOKENS = 1 << 30
 
 
 @dataclass(frozen=True)
-class _MeasuredRow:
+class _TimedTranslator:
     """A row that is to be measured."""
 
     name: str
@@ -171,7 +171,7 @@ def _read_test(request: ParallelRequest, first: TranslatorBundle) -> tuple[list[
 
 def _candidates(
     request: ParallelRequest, bundles: Sequence[TranslatorBundle], names: Sequence[str]
-) -> list[_MeasuredRow]:
+) -> list[_TimedTranslator]:
     # The number of parameters is that of the trained model, not of its form for inference.
     counts = [count_parameters(bundle.model) for bundle in bundles]
     translators = [
@@ -179,7 +179,7 @@ def _candidates(
     ]
     check_used(request.decodings, translators)
     return [
-        _MeasuredRow(name, translator, count, decoding, settings)
+        _TimedTranslator(name, translator, count, decoding, settings)
         for name, translator, count in zip(names, translators, counts, strict=True)
         for decoding, settings in decodings_of(translator, request.decodings)
     ]
@@ -200,7 +200,7 @@ def _texts_to_time(pairs: Iterable[Pair], translators: Iterable[Translator]) -> 
     return texts
 
 
-def _row(one: _MeasuredRow, part: TranslatedPart, speed: Speed, metric: BLEU) -> ParallelRow:
+def _row(one: _TimedTranslator, part: TranslatedPart, speed: Speed, metric: BLEU) -> ParallelRow:
     recipe = one.translator.recipe
     hypotheses, references = (
         tokens_of_bleu(texts, metric) for texts in (part.hypotheses, part.references)

@@ -11,7 +11,7 @@ from typing import Any
 
 from headwise.evaluation.several_seeds import Estimate
 from headwise.language import say
-from headwise.tasks.yardstick import Metric, Yardstick
+from headwise.tasks.comparison_metrics import ComparisonMetrics, Metric
 
 SIGNIFICANT = 0.05
 
@@ -70,7 +70,7 @@ class ComparisonResult:
     machine: dict[str, Any]
     curves: dict[str, list[dict[str, Any]]]
     """Validations of every run by `variant · seed`: step, loss, seconds."""
-    yardstick: Yardstick
+    comparison_metrics: ComparisonMetrics
     notes: tuple[str, ...] = ()
     """Notes on the corpora that were measured on (tasks/measured_corpora.py)."""
 
@@ -79,7 +79,7 @@ class ComparisonResult:
         return any(variant.failures for variant in self.variants)
 
     def as_dict(self) -> dict[str, Any]:
-        metrics = self.yardstick.metrics
+        metrics = self.comparison_metrics.metrics
         rows = [
             {**asdict(variant), "verdict": variant.verdict(metrics[0]) if metrics else ""}
             for variant in self.variants
@@ -99,35 +99,68 @@ class ComparisonResult:
     def _has_seconds(self) -> bool:
         return any(variant.training_seconds is not None for variant in self.variants)
 
+    def _is_filled(self, column: str) -> bool:
+        """A column without a number is left out, as of n-grams, which have neither steps nor a loss
+        of their own. While nothing has finished, the usual columns stand there."""
+        return any(getattr(variant, column) is not None for variant in self.variants) or not any(
+            variant.seeds for variant in self.variants
+        )
+
     def headings(self) -> tuple[str, ...]:
-        titles = [say(*metric.title) for metric in self.yardstick.metrics]
+        titles = [say(*metric.title) for metric in self.comparison_metrics.metrics]
         quality = [
             *(say(f"{title}, 95 % interval", f"{title}，95% 区间") for title in titles[:1]),
             *(say("difference", "差异") for _ in titles[:1]),
             *titles[1:],
         ]
         units = {"sentences": ("sentences/s", "句/秒"), "words": ("words/s", "词/秒")}
-        unit = self.yardstick.unit
+        unit = self.comparison_metrics.unit
         return (
             say("variant", "变体"),
             *quality,
-            say("valid loss", "验证损失"),
+            *([say("valid loss", "验证损失")] if self._is_filled("valid_loss") else []),
             say("parameters", "参数"),
-            say("ms/step", "毫秒/步"),
+            *([say("ms/step", "毫秒/步")] if self._is_filled("step_seconds") else []),
             *([say("seconds", "秒")] if self._has_seconds else []),
             say("peak MiB", "峰值 MiB"),
             *([] if unit is None else [say(*units[unit])]),
         )
 
     def rows(self) -> list[tuple[str, ...]]:
-        has_seconds = self._has_seconds
-        return [_row(variant, self.yardstick, has_seconds=has_seconds) for variant in self.variants]
+        return [self._row(variant) for variant in self.variants]
+
+    def _row(self, variant: VariantResult) -> tuple[str, ...]:
+        def text(value: float | None, form: str) -> str:
+            return "–" if value is None else format(value, form)
+
+        def value(metric: Metric) -> str:
+            found = variant.quality.get(metric.key)
+            return text(None if found is None else found.value, f".{metric.digits}f")
+
+        metrics, unit = self.comparison_metrics.metrics, self.comparison_metrics.unit
+        speeds = {
+            "sentences": variant.sentences_per_second,
+            "words": variant.words_per_second,
+        }
+        step = None if variant.step_seconds is None else 1000 * variant.step_seconds
+        return (
+            variant.name,
+            *(_interval(variant, metric) for metric in metrics[:1]),
+            *(_difference(variant, metric) for metric in metrics[:1]),
+            *(value(metric) for metric in metrics[1:]),
+            *([text(variant.valid_loss, ".3f")] if self._is_filled("valid_loss") else []),
+            text(variant.parameters, ","),
+            *([text(step, ".1f")] if self._is_filled("step_seconds") else []),
+            *([text(variant.training_seconds, ".1f")] if self._has_seconds else []),
+            text(variant.peak_memory_mib, ",.0f"),
+            *([] if unit is None else [text(speeds[unit], ",.0f")]),
+        )
 
     def remarks(self) -> list[str]:
         """Notes that a reader of the table needs: on what was measured, and on what was not."""
         lines = self._reading() if any(variant.quality for variant in self.variants) else []
-        if self.yardstick.remark is not None:
-            lines.append(say(*self.yardstick.remark))
+        if self.comparison_metrics.remark is not None:
+            lines.append(say(*self.comparison_metrics.remark))
         lines += self.notes
         if self.jobs > 1 and any(variant.seeds for variant in self.variants):
             lines.append(
@@ -154,34 +187,41 @@ class ComparisonResult:
                     f"差异相对于 {first.name!r}。{self.signature}",
                 )
             ]
+        data, data_zh = self.comparison_metrics.scored_on
         if num_seeds > 1:
             lines.append(
                 say(
-                    f"Intervals cover the test set and {num_seeds} seeds (± standard deviation "
+                    f"Intervals cover the {data} and {num_seeds} seeds (± standard deviation "
                     "over seeds in brackets).",
-                    f"区间涵盖测试集与 {num_seeds} 个种子（括号内为种子间标准差）。",
+                    f"区间涵盖{data_zh}与 {num_seeds} 个种子（括号内为种子间标准差）。",
                 )
             )
         else:
             lines.append(
                 say(
-                    "One seed: intervals cover the test set only; another seed may reverse a "
+                    f"One seed: intervals cover the {data} only; another seed may reverse a "
                     "small difference (--seeds 1,2,3).",
-                    "只有一个种子：区间仅涵盖测试集；换一个种子，较小的差异可能反过来（--seeds "
+                    f"只有一个种子：区间仅涵盖{data_zh}；换一个种子，较小的差异可能反过来（--seeds "
                     "1,2,3）。",
                 )
             )
         if any(found.is_cut for variant in self.variants for found in variant.quality.values()):
-            low, high = self.yardstick.metrics[0].ends
+            low, high = self.comparison_metrics.metrics[0].ends
             en, zh = (f"{low:g}", f"{low:g}")
             if math.isfinite(high):
                 en, zh = f"{low:g} and {high:g}", f"{low:g} 与 {high:g}"
+            cut = f"Intervals are cut at {en}, where scores end", f"区间在分数的界限 {zh} 处截断"
             lines.append(
                 say(
-                    f"Intervals are cut at {en}, where scores end: {num_seeds} seeds tell "
-                    "little of how much seeds differ; give three or more (--seeds 1,2,3).",
-                    f"区间在 {zh} 处截断，分数到此为止：{num_seeds} 个种子难以说明种子间差异；"
-                    "请给三个或更多（--seeds 1,2,3）。",
+                    f"{cut[0]}: {num_seeds} seeds tell little of how much seeds differ; give three "
+                    "or more (--seeds 1,2,3).",
+                    f"{cut[1]}：{num_seeds} 个种子难以说明种子间的差异；请给三个或更多（--seeds "
+                    "1,2,3）。",
+                )
+                if num_seeds > 1
+                else say(
+                    f"{cut[0]}: the {data} is too small for a narrower interval.",
+                    f"{cut[1]}：{data_zh}太小，无法得到更窄的区间。",
                 )
             )
         return lines
@@ -190,32 +230,6 @@ class ComparisonResult:
 def _signed(number: float, digits: int = 1) -> str:
     """The value with its sign; a value that rounds to zero is +0.0."""
     return f"{round(number, digits) + 0.0:+.{digits}f}"
-
-
-def _row(variant: VariantResult, yardstick: Yardstick, *, has_seconds: bool) -> tuple[str, ...]:
-    def text(value: float | None, form: str) -> str:
-        return "–" if value is None else format(value, form)
-
-    def value(metric: Metric) -> str:
-        found = variant.quality.get(metric.key)
-        return text(None if found is None else found.value, f".{metric.digits}f")
-
-    speeds = {
-        "sentences": variant.sentences_per_second,
-        "words": variant.words_per_second,
-    }
-    return (
-        variant.name,
-        *(_interval(variant, metric) for metric in yardstick.metrics[:1]),
-        *(_difference(variant, metric) for metric in yardstick.metrics[:1]),
-        *(value(metric) for metric in yardstick.metrics[1:]),
-        text(variant.valid_loss, ".3f"),
-        text(variant.parameters, ","),
-        text(None if variant.step_seconds is None else 1000 * variant.step_seconds, ".1f"),
-        *([text(variant.training_seconds, ".1f")] if has_seconds else []),
-        text(variant.peak_memory_mib, ",.0f"),
-        *([] if yardstick.unit is None else [text(speeds[yardstick.unit], ",.0f")]),
-    )
 
 
 def _interval(variant: VariantResult, metric: Metric) -> str:

@@ -1,7 +1,7 @@
 """`headwise compare`: trains variants of a recipe and tests whether their scores differ.
 
 Every variant is trained with the same seeds, data and budget. The task defines the score
-(tasks/yardstick.py): BLEU and chrF for translators, accuracy for taggers and classifiers,
+(tasks/comparison_metrics.py): BLEU and chrF for translators, accuracy for taggers and classifiers,
 perplexity for language models. The table has the mean over seeds, with an interval that covers the
 choice of the test set and of the seeds (evaluation/several_seeds.py). A difference from the first
 variant is reported only if it is significant at 5 %. Time per step and memory are those of
@@ -29,11 +29,11 @@ from headwise.comparing.run_scores import VariantScores, score_variants
 from headwise.comparing.variants import Run, plan_comparison
 from headwise.language import say
 from headwise.storage import write_json, write_text
+from headwise.tasks.comparison_metrics import ComparisonMetrics
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.machine import describe_machine
 from headwise.tasks.table import find_task
 from headwise.tasks.task import TrainedTask, training_of
-from headwise.tasks.yardstick import Yardstick
 from headwise.training.log_file import read_log
 
 logger = logging.getLogger(__name__)
@@ -68,13 +68,13 @@ def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
 
 def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> ComparisonResult:
     """The table of finished and failed runs."""
-    yardstick = outcomes[0].run.yardstick
-    scores = score_variants(outcomes, yardstick)
+    comparison_metrics = outcomes[0].run.comparison_metrics
+    scores = score_variants(outcomes, comparison_metrics)
     first = next(iter(scores.values()))
     variants = []
     for name, found in scores.items():
         own = [outcome for outcome in outcomes if outcome.run.variant == name]
-        variants.append(_line(name, own, found, first, yardstick))
+        variants.append(_line(name, own, found, first, comparison_metrics))
     if any(not isinstance(find_task(outcome.run.recipe), TrainedTask) for outcome in outcomes):
         variants = [
             replace(variant, training_seconds=_seconds(outcomes, variant.name))
@@ -83,7 +83,9 @@ def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> Com
     return ComparisonResult(
         directory=directory,
         variants=tuple(variants),
-        signature=yardstick.signature() if any(one.by_metric for one in scores.values()) else "",
+        signature=comparison_metrics.signature()
+        if any(one.by_metric for one in scores.values())
+        else "",
         jobs=jobs,
         machine={
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -95,7 +97,7 @@ def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> Com
             ]
             for outcome in outcomes
         },
-        yardstick=yardstick,
+        comparison_metrics=comparison_metrics,
         notes=_notes([outcome.run for outcome in outcomes]),
     )
 
@@ -112,12 +114,12 @@ def _line(
     own: Sequence[Outcome],
     scores: VariantScores,
     baseline: VariantScores,
-    yardstick: Yardstick,
+    comparison_metrics: ComparisonMetrics,
 ) -> VariantResult:
     finished = [outcome for outcome in own if outcome.results is not None]
     results = [outcome.results or {} for outcome in finished]
     tests = [result["test"] for result in results if "test" in result]
-    ends = {metric.key: metric.ends for metric in yardstick.metrics}
+    ends = {metric.key: metric.ends for metric in comparison_metrics.metrics}
     values, others = scores.by_metric, baseline.by_metric
     shared = [metric for metric in values if metric in others and scores is not baseline]
     return VariantResult(

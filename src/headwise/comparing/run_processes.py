@@ -243,9 +243,11 @@ class _RunProgress:
         left = clock(seconds)
         names = ", ".join(f"{run.label} {self._steps(run)}/{run.num_steps}" for run in working)
         number = len(self.finished)
+        # A run without steps counts as one.
+        unit = say("steps", "步数") if total > len(self.runs) else say("runs", "运行")
         return say(
-            f"{number}/{len(self.runs)} runs done, left {left}, now {names or '–'}; steps",
-            f"已完成 {number}/{len(self.runs)} 次运行，剩余 {left}，正在 {names or '–'}；步数",
+            f"{number}/{len(self.runs)} runs done, left {left}, now {names or '–'}; {unit}",
+            f"已完成 {number}/{len(self.runs)} 次运行，剩余 {left}，正在 {names or '–'}；{unit}",
         )
 
     def _steps(self, run: Run) -> int:

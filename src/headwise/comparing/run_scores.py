@@ -17,7 +17,7 @@ from headwise.errors import HeadwiseError
 from headwise.evaluation.item_means import have_same_items
 from headwise.evaluation.several_seeds import SeedScores, Statistics
 from headwise.language import say
-from headwise.tasks.yardstick import Yardstick
+from headwise.tasks.comparison_metrics import ComparisonMetrics
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,9 @@ class VariantScores:
     problems: tuple[str, ...] = ()
 
 
-def score_variants(outcomes: Sequence[Outcome], yardstick: Yardstick) -> dict[str, VariantScores]:
+def score_variants(
+    outcomes: Sequence[Outcome], comparison_metrics: ComparisonMetrics
+) -> dict[str, VariantScores]:
     """The scores of each variant, in the order of the runs."""
     found: dict[str, VariantScores] = {}
     asked: Mapping[str, Statistics] = {}
@@ -38,11 +40,11 @@ def score_variants(outcomes: Sequence[Outcome], yardstick: Yardstick) -> dict[st
             for outcome in outcomes
             if outcome.run.variant == name and outcome.results is not None
         ]
-        if not finished or not yardstick.is_scored:
+        if not finished or not comparison_metrics.is_scored:
             found[name] = VariantScores({})
             continue
         try:
-            kept = [yardstick.read(outcome.run.directory) for outcome in finished]
+            kept = [comparison_metrics.read(outcome.run.directory) for outcome in finished]
         except HeadwiseError as error:
             found[name] = VariantScores({}, (str(error),))
             continue

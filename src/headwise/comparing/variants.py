@@ -26,12 +26,12 @@ import torch
 from headwise.errors import HeadwiseError, SettingsError, UsageError
 from headwise.settings import read_yaml
 from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.comparison_metrics import ComparisonMetrics
 from headwise.tasks.measured_corpora import note_on_measuring
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.recipe_files import find_recipe
 from headwise.tasks.table import find_task
 from headwise.tasks.task import TrainedTask, training_of
-from headwise.tasks.yardstick import Yardstick
 
 MAX_RUNS = 1000
 
@@ -61,9 +61,9 @@ class Run:
         return f"{self.variant} · {self.seed}"
 
     @property
-    def yardstick(self) -> Yardstick:
+    def comparison_metrics(self) -> ComparisonMetrics:
         """How its task scores it."""
-        return find_task(self.recipe).yardstick(self.recipe)
+        return find_task(self.recipe).comparison_metrics(self.recipe)
 
     @property
     def num_steps(self) -> int:
@@ -122,7 +122,7 @@ def _load(name: str, overrides: Sequence[str]) -> AnyRecipe:
     """A recipe whose task says how it is scored."""
     recipe = load_recipe(name, overrides)
     try:
-        find_task(recipe).yardstick(recipe)
+        find_task(recipe).comparison_metrics(recipe)
     except UsageError as error:
         raise UsageError(f"{name}: {error.en}", f"{name}：{error.zh}") from error
     return recipe
@@ -161,7 +161,7 @@ def _check_same_question(runs: Sequence[Run]) -> None:
                 f"{first.variant} 的任务是 {first.recipe.task}，{run.variant} 的任务是 "
                 f"{run.recipe.task}；请比较同一任务的配方",
             )
-        asked, own = first.yardstick, run.yardstick
+        asked, own = first.comparison_metrics, run.comparison_metrics
         for key in asked.question:
             if own.question[key] != asked.question[key]:
                 raise UsageError(

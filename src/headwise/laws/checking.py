@@ -3,6 +3,8 @@
     from headwise.laws import check
     check(Laplace(width=2.0))     # raises AssertionError and names the laws that are broken
 
+The formulas of cost that the kernel declares are compared with what torch counts (cost_laws.py).
+
 If a kernel equals another one in some setting, the caller says so, and the two are compared:
 
     check(Laplace(), exact=lambda length: …, reference=lambda: …)
@@ -10,6 +12,7 @@ If a kernel equals another one in some setting, the caller says so, and the two 
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +20,7 @@ import torch
 from headwise.attention.capabilities import AttentionKind
 from headwise.attention.multi_head import Kernel
 from headwise.laws.case import LawCase, case_of
+from headwise.laws.cost_laws import COST_LAWS
 from headwise.laws.input_laws import INPUT_LAWS
 from headwise.laws.kernel_laws import LAWS, LAWS_OF_EVERY_TYPE
 from headwise.laws.packing_laws import PACKING_LAWS
@@ -53,9 +57,12 @@ def check(
     if exact is not None:
         case = replace(case, exact=exact, reference=reference or case.reference)
     broken = []
-    for name, law in all_laws():
+    asked = [(name, partial(law, case)) for name, law in all_laws()]
+    if isinstance(kernel, AttentionKind):
+        asked += [(law.__name__, partial(law, kernel)) for law in COST_LAWS]
+    for name, law in asked:
         try:
-            law(case)
+            law()
         except Exception as error:  # a law is broken by whatever the kernel does instead
             broken.append(f"  - {name}: {type(error).__name__}: {error}")
     if broken:

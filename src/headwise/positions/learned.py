@@ -18,7 +18,7 @@ from headwise.attention.capabilities import RowLimit
 from headwise.errors import UsageError
 from headwise.initialization import InitialWeights, normal_by_width
 from headwise.positions.declaration import PositionKind
-from headwise.settings.kind import Words
+from headwise.settings.kind import Words, name_kinds
 
 
 class LearnedPositions(nn.Module):
@@ -34,13 +34,12 @@ class LearnedPositions(nn.Module):
         self, position: Int[Tensor, "batch time"], *, length: int
     ) -> Float[Tensor, "batch time dim"]:
         if length > self.max_length:
+            able = name_kinds(PositionKind, "position", lambda kind: kind.longest_row is None)
             raise UsageError(
                 f"a sequence of {length} positions, but only {self.max_length} were learned; "
-                "shorten the text, train with a larger position.max_length, or use "
-                "position.kind=sinusoidal",
+                f"shorten the text, train with a larger position.max_length, or use {able[0]}",
                 f"序列有 {length} 个位置，但只学了 {self.max_length} 个；请缩短文本，或训练时加大 "
-                "position.max_length，"
-                "或改用 position.kind=sinusoidal",
+                f"position.max_length，或改用 {able[1]}",
             )
         return self.table(position)
 

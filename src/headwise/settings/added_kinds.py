@@ -1,6 +1,6 @@
 """Kinds that other packages add to recipes, found through Python's entry points.
 
-A package adds a word (the value of a `kind`) by naming a class in its `pyproject.toml`; the class
+A package adds a kind by naming a class in its `pyproject.toml`; the class
 is a `Kind` of the choice it joins (for attention: `headwise.attention.capabilities.AttentionKind`):
 
     [project.entry-points."headwise.attention"]
@@ -9,17 +9,17 @@ is a `Kind` of the choice it joins (for attention: `headwise.attention.capabilit
     model: {encoder: {attention: {kind: laplace, width: 2.0}}}
 
 The groups are `headwise.attention`, `headwise.scores`, `headwise.positions`, `headwise.norms` and
-`headwise.tasks`. A recipe names the word and never an import path. A built-in word has precedence.
-Any other word is looked up by its name among the installed packages, and only the package that
-offers it is imported. To open a choice to a group, write
+`headwise.tasks`. A recipe names the kind and never an import path. A built-in kind has precedence.
+Any other name is looked up among the installed packages, and only the package that offers it is
+imported. To open a choice to a group, write
 
     AnySettings = Annotated[First | Second, OpenChoice("headwise.…", Base)]
 
-Tasks have no union: the table of tasks (`tasks/table.py`) asks for a word of its group with
+Tasks have no union: the table of tasks (`tasks/table.py`) asks for a task by its name with
 `load_value`, which returns the object that the entry point names, or None.
 
-A saved recipe that uses such words also has a section `packages`, which says which package each
-word comes from (`describe_words`). It has one purpose: if a package is not installed, the error
+A saved recipe that uses such kinds also has a section `packages`, which says which package each
+kind comes from (`describe_words`). It has one purpose: if a package is not installed, the error
 names it (`check_packages`). Nothing is ever imported because a recipe says so.
 
 Tested against: an example package (examples/plugin) that is installed, used and removed again.
@@ -42,15 +42,17 @@ from headwise.settings.kind import Kind, join_words
 logger = logging.getLogger(__name__)
 
 LONGEST_REASON = 300
+TASK_GROUP = "headwise.tasks"
+"""The group of entry points for tasks; those of the other groups are kinds."""
 PACKAGES = "packages"
-"""The part of a saved recipe that says which packages gave its words."""
+"""The part of a saved recipe that says which packages its kinds come from."""
 Base = TypeVar("Base")
 AnyKind = TypeVar("AnyKind", bound=Kind)
 
 
 @dataclass(frozen=True)
 class AddedWord:
-    """A word of a recipe, and the package that gives it."""
+    """A kind or a task that a recipe names, and the package that adds it."""
 
     group: str
     word: str
@@ -59,7 +61,7 @@ class AddedWord:
 
 
 class AddedWordError(SettingsError):
-    """A word that installed packages add, but that cannot be used."""
+    """A kind or a task that installed packages add, but that cannot be used."""
 
     def __init__(self, entries: Sequence[EntryPoint], en: str, zh: str) -> None:
         self.packages = tuple(sorted({_package(entry) for entry in entries}))
@@ -68,19 +70,20 @@ class AddedWordError(SettingsError):
 
 @dataclass(frozen=True)
 class FoundKinds(Generic[AnyKind]):
-    """The kinds of a choice by their words, and the words of packages that cannot be used."""
+    """The kinds of a choice by their names, and those of packages that cannot be used."""
 
     usable: dict[str, type[AnyKind]]
     refused: dict[str, AddedWordError]
 
 
 def added_words(group: str) -> list[str]:
-    """The words that installed packages add to a choice; nothing is imported for the answer."""
+    """The names of the kinds that installed packages add to a choice; nothing is imported for the
+    answer."""
     return sorted({entry.name for entry in entry_points(group=group)})
 
 
 def load_value(group: str, word: object, base: type[Base]) -> Base | None:
-    """The object behind a word that a package adds, or None where no installed package has it."""
+    """The object that a package adds under this name, or None where no installed package has it."""
     entry = _find(group, word)
     if entry is None:
         return None
@@ -91,9 +94,9 @@ def load_value(group: str, word: object, base: type[Base]) -> Base | None:
 
 
 def load_word(group: str, word: object, base: type[AnyKind]) -> type[AnyKind] | None:
-    """The class behind a word that a package adds, or None where no installed package has it.
+    """The class that a package adds under this name, or None where no installed package has it.
 
-    The word must be one of the class's own: a saved recipe holds the class's `kind`, by which the
+    The name must be one of the class's own: a saved recipe holds the class's `kind`, by which the
     entry point is found again.
     """
     entry = _find(group, word)
@@ -103,12 +106,12 @@ def load_word(group: str, word: object, base: type[AnyKind]) -> type[AnyKind] | 
     if not (isinstance(found, type) and issubclass(found, base)):
         raise _explain_type(entry, found, "a subclass", "子类", base)
     if word not in found.words():
-        own = join_words(map(repr, found.words()), " or ") if found.words() else "no fixed word"
+        own = join_words(map(repr, found.words()), " or ") if found.words() else "no fixed name"
         raise AddedWordError(
             [entry],
-            f"the package {_package(entry)} gives the word {word!r} as {found.__name__}, whose "
+            f"the package {_package(entry)} gives the kind {word!r} as {found.__name__}, whose "
             f"`kind` is {own}; both must be the same: update the package",
-            f"软件包 {_package(entry)} 为词 {word!r} 提供的是 {found.__name__}，而其 `kind` 是 "
+            f"软件包 {_package(entry)} 为种类 {word!r} 提供的是 {found.__name__}，而其 `kind` 是 "
             f"{own.replace(' or ', ' 或 ')}；两者必须一致：请更新该软件包",
         )
     return found
@@ -121,12 +124,12 @@ def _load(entry: EntryPoint) -> Any:
     except BaseException as error:
         if not is_fault(error):
             raise
-        package, reason = _package(entry), reason_of(error)
+        package, reason, (noun, noun_zh) = _package(entry), reason_of(error), _noun(entry.group)
         raise AddedWordError(
             [entry],
-            f"the package {package} gives the word {entry.name!r}, but importing it failed "
+            f"the package {package} gives the {noun} {entry.name!r}, but importing it failed "
             f"({reason}); mend or reinstall the package",
-            f"词 {entry.name!r} 由软件包 {package} 提供，但导入失败（{reason}）；"
+            f"{noun_zh} {entry.name!r} 由软件包 {package} 提供，但导入失败（{reason}）；"
             "请修复或重新安装该软件包",
         ) from error
 
@@ -146,23 +149,24 @@ def reason_of(error: BaseException) -> str:
 def _explain_type(
     entry: EntryPoint, found: object, what: str, what_zh: str, base: type
 ) -> AddedWordError:
-    """A word that stands for something of the wrong type."""
+    """What a package adds is of the wrong type."""
     package, name = _package(entry), f"{base.__module__}.{base.__name__}"
+    noun, noun_zh = _noun(entry.group)
     return AddedWordError(
         [entry],
-        f"the package {package} gives the word {entry.name!r} as {found!r}, but {what} of {name} "
+        f"the package {package} gives the {noun} {entry.name!r} as {found!r}, but {what} of {name} "
         "is needed; update the package",
-        f"软件包 {package} 为词 {entry.name!r} 提供的是 {found!r}，而需要 {name} 的{what_zh}；"
-        "请更新该软件包",
+        f"软件包 {package} 为{noun_zh} {entry.name!r} 提供的是 {found!r}，而需要 {name} "
+        f"的{what_zh}；请更新该软件包",
     )
 
 
 def find_kinds(
     group: str, base: type[AnyKind], built_in: Iterable[type[AnyKind]]
 ) -> FoundKinds[AnyKind]:
-    """Every kind by its words: the built-in ones, then those of installed packages.
+    """Every kind by its names: the built-in ones, then those of installed packages.
 
-    Words that cannot be used are left out with a warning: whoever lists all kinds did not ask for
+    Kinds that cannot be used are left out with a warning: whoever lists all kinds did not ask for
     them. So are kinds that do not declare what a list shows of them.
     """
     found = FoundKinds({word: kind for kind in built_in for word in kind.words()}, {})
@@ -183,7 +187,7 @@ def find_kinds(
 def all_kinds(
     group: str, base: type[AnyKind], built_in: Iterable[type[AnyKind]]
 ) -> dict[str, type[AnyKind]]:
-    """The kinds that can be used, by their words (`find_kinds`)."""
+    """The kinds that can be used, by their names (`find_kinds`)."""
     return find_kinds(group, base, built_in).usable
 
 
@@ -198,9 +202,9 @@ def _check_declared(group: str, word: str, kind: type[Kind]) -> None:
             raise
         raise AddedWordError(
             [entry],
-            f"the package {_package(entry)} gives the word {word!r}, which is left out of lists: "
+            f"the package {_package(entry)} gives the kind {word!r}, which is left out of lists: "
             f"its class does not declare all that a kind must ({reason}); update the package",
-            f"软件包 {_package(entry)} 提供的词 {word!r} 不列出：其类没有声明所需的全部内容"
+            f"软件包 {_package(entry)} 提供的种类 {word!r} 不列出：其类没有声明所需的全部内容"
             f"（{reason}）；请更新该软件包",
         ) from error
 
@@ -214,13 +218,19 @@ def _find(group: str, word: object) -> EntryPoint | None:
     found = [entry for entry in entry_points(group=group) if entry.name == word]
     packages = sorted({_package(entry) for entry in found})
     if len(packages) > 1:
+        noun, noun_zh = _noun(group)
         raise AddedWordError(
             found,
-            f"the word {word!r} is given by several packages ({', '.join(packages)}); uninstall "
+            f"the {noun} {word!r} is given by several packages ({', '.join(packages)}); uninstall "
             "all but one",
-            f"词 {word!r} 由多个软件包提供（{'、'.join(packages)}）；请只保留一个",
+            f"{noun_zh} {word!r} 由多个软件包提供（{'、'.join(packages)}）；请只保留一个",
         )
     return found[0] if found else None
+
+
+def _noun(group: str) -> tuple[str, str]:
+    """What a package adds to a group, in English and Chinese."""
+    return ("task", "任务") if group == TASK_GROUP else ("kind", "种类")
 
 
 def _package(entry: EntryPoint) -> str:
@@ -276,7 +286,7 @@ class OpenChoice:
 
 
 def describe_word(group: str, word: str) -> AddedWord:
-    """An added word with its package and version; "?" where they are not known."""
+    """An added kind with its package and version; "?" where they are not known."""
     entry = _find(group, word)
     if entry is None or entry.dist is None:
         return AddedWord(group, word, "?", "?")
@@ -284,7 +294,7 @@ def describe_word(group: str, word: str) -> AddedWord:
 
 
 def words_in(settings: pydantic.BaseModel) -> list[AddedWord]:
-    """The added words that these settings use, each once, with the packages that give them."""
+    """The added kinds that these settings use, each once, with the packages that give them."""
     found: dict[tuple[str, str], AddedWord] = {}
     for name, field in type(settings).model_fields.items():
         value = getattr(settings, name)
@@ -299,13 +309,13 @@ def words_in(settings: pydantic.BaseModel) -> list[AddedWord]:
 
 
 def describe_words(words: Iterable[AddedWord]) -> dict[str, list[dict[str, str]]]:
-    """The part `packages` of a saved recipe that uses these words; empty if there are none."""
+    """The part `packages` of a saved recipe that uses these kinds; empty if there are none."""
     listed = [asdict(word) for word in words]
     return {PACKAGES: listed} if listed else {}
 
 
 class MissingPackageError(SettingsError):
-    """A saved recipe uses a word of a package that is not installed."""
+    """A saved recipe uses a kind of a package that is not installed."""
 
 
 def check_packages(data: dict[str, Any], *, file: Path) -> None:
@@ -323,11 +333,12 @@ def check_packages(data: dict[str, Any], *, file: Path) -> None:
         )
     missing = [one for one in saved if one.get("word") not in added_words(str(one.get("group")))]
     if missing:
-        words = ", ".join(f"{one.get('word')!r} ({one.get('group')})" for one in missing)
+        named = [(_noun(str(one.get("group"))), repr(one.get("word"))) for one in missing]
+        words = [", ".join(f"{noun[i]} {word}" for noun, word in named) for i in (0, 1)]
         packages = ", ".join(dict.fromkeys(str(one.get("package")) for one in missing))
         raise MissingPackageError(
-            f"uses the word {words} of the package {packages}, which is not installed; install "
+            f"uses the {words[0]} of the package {packages}, which is not installed; install "
             "that package, then try again",
-            f"使用了软件包 {packages} 提供的词 {words}，而该软件包没有安装；请先安装它，再重试",
+            f"使用了软件包 {packages} 提供的{words[1]}，而该软件包没有安装；请先安装它，再重试",
             file=file,
         )

@@ -6,8 +6,8 @@ sentence about it, its paper, an example of its settings. Checks, laws, comparis
 the server and the page ask the kind, so no other file has a list of kinds.
 """
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, get_args
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, TypeVar, get_args
 
 from headwise.settings.checking import Settings
 
@@ -50,6 +50,21 @@ class Kind(Settings):
             "summary": by_language(cls.summary),
             "paper": cls.paper,
         }
+
+
+KindType = TypeVar("KindType", bound=Kind)
+
+
+def name_kinds(base: type[KindType], setting: str, fits: Callable[[KindType], bool]) -> Words:
+    """`attention.kind=full or fused`: the kinds of Headwise under `base` that fit with their
+    defaults.
+    """
+    own = [kind for kind in base.__subclasses__() if kind.__module__.startswith("headwise.")]
+    able = sorted(kind.word() for kind in own if fits(kind.model_validate({})))
+    return (
+        f"{setting}.kind={join_words(able, ' or ')}",
+        f"{setting}.kind={join_words(able, ' 或 ', '、')}",
+    )
 
 
 def by_language(words: Words) -> dict[str, str]:

@@ -6,8 +6,8 @@
 A recipe type declares both (`AnyRecipe.metrics`, `AnyRecipe.results`). Whoever shows a number of a
 run reads the declaration: the table at the end of a training and the model card (result_rows.py),
 the line on the terminal, `/v1/runs` and the page, the check of `training.keep.best`, and
-comparisons (yardstick.py). So a new task adds its names in its own folder. Nothing here loads
-torch.
+comparisons (comparison_metrics.py). So a new task adds its names in its own folder. Nothing here
+loads torch.
 
 Tested by `tests/promises`: whatever a run of a task records is declared.
 """

@@ -38,7 +38,7 @@ def has_scores(
 ) -> bool:
     """Whether everything is there that a comparison reads; so for tasks that have none."""
     try:
-        metrics = task.yardstick(recipe)
+        metrics = task.comparison_metrics(recipe)
     except UsageError:  # the task cannot be compared
         return True
     is_measured = all(name in results for name in metrics.results)

@@ -1,11 +1,11 @@
-"""The table of tasks: one entry for each word that a recipe may name under `task:`.
+"""The table of tasks: one entry for each task that a recipe may name.
 
 An entry names the command that uses such a model, and the modules of the task's recipe class and
 `Task`. These modules are imported on first use, so that a recipe can be read without torch. Two
-words may share a recipe class and a `Task`: classification and tagging do.
+tasks may share a recipe class and a `Task`: classification and tagging do.
 
 Another package can add a task by an entry point of the group `headwise.tasks` that names such an
-entry (docs/guide, "Words of your own"):
+entry (docs/guide, chapter 30, "Plugins"):
 
     [project.entry-points."headwise.tasks"]
     regression = "headwise_regression:TASK"
@@ -24,6 +24,7 @@ from typing import Any
 from headwise.errors import SettingsError
 from headwise.language import say
 from headwise.settings.added_kinds import (
+    TASK_GROUP,
     AddedWord,
     added_words,
     describe_word,
@@ -33,7 +34,7 @@ from headwise.settings.added_kinds import (
 )
 from headwise.tasks.any_recipe import AnyRecipe
 
-GROUP = "headwise.tasks"
+GROUP = TASK_GROUP
 """The group of entry points through which other packages add tasks."""
 
 

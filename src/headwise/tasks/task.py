@@ -9,7 +9,7 @@ vectors) builds its tables in a few passes over the text, without checkpoints. L
 signals, torchrun, checks of disk and memory, `--check`, the log, the bundle and its model card are
 the same for all tasks and are in `run.py`. `planner.py` plans any task,
 `inspecting/description.py` describes it, and `comparing/recipes.py` compares models of one task by
-its `yardstick`.
+its `comparison_metrics`.
 
 The word `language_modeling` has recipes of both kinds; `for_recipe` chooses the right one.
 
@@ -28,11 +28,11 @@ from headwise.data.batching import Share
 from headwise.errors import UsageError
 from headwise.settings import read_settings_file
 from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.comparison_metrics import ComparisonMetrics
 from headwise.tasks.events import Events
 from headwise.tasks.named_files import check_named_files
 from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.training_cost import TrainingCost, Trial
-from headwise.tasks.yardstick import Yardstick
 from headwise.training.choices import TrainingSettings
 from headwise.training.prefetching import Batches
 from headwise.training.session import Evaluate
@@ -109,13 +109,14 @@ class Task(ABC, Generic[RecipeType, Prepared]):
         """Final scores; `model` is the trained module or `Counted.model`."""
         return {}
 
-    def yardstick(self, recipe: RecipeType) -> Yardstick:
+    def comparison_metrics(self, recipe: RecipeType) -> ComparisonMetrics:
         """How models of such recipes are compared; a task without this method is refused there."""
         name = type(self).__name__
         raise UsageError(
             f"recipes of task {recipe.task} cannot be compared: the task ({name}) has no method "
-            "`yardstick`, which says what is scored; train them one by one with `headwise train`",
-            f"任务 {recipe.task} 的配方无法比较：该任务（{name}）没有 `yardstick` 方法，"
+            "`comparison_metrics`, which says what is scored; train them one by one with `headwise "
+            "train`",
+            f"任务 {recipe.task} 的配方无法比较：该任务（{name}）没有 `comparison_metrics` 方法，"
             "未说明以什么评分；请用 `headwise train` 逐个训练",
         )
 

@@ -8,7 +8,7 @@ from headwise.comparing.recipe_table import ComparisonResult, VariantResult
 from headwise.evaluation.several_seeds import Estimate
 from headwise.explorer.pictures import comparison_plots
 from headwise.explorer.pictures.comparison_plots import COLOURS, draw_comparison, line_style
-from headwise.tasks.translation.yardstick import translation_yardstick
+from headwise.tasks.translation.comparison_metrics import translation_comparison_metrics
 from tests.tasks.tiny import tiny_recipe
 
 
@@ -26,8 +26,8 @@ def _comparison(directory: Path, num_variants: int, *, scored: bool) -> Comparis
         for name in names
         if scored
     }
-    yardstick = translation_yardstick(tiny_recipe())
-    return ComparisonResult(directory, variants, "signature", 1, {}, curves, yardstick)
+    comparison_metrics = translation_comparison_metrics(tiny_recipe())
+    return ComparisonResult(directory, variants, "signature", 1, {}, curves, comparison_metrics)
 
 
 @pytest.mark.parametrize("num_variants", [2, 13])

@@ -87,7 +87,7 @@ class Laplace(AttentionKind):
         "离查询越近的键权重越大，距离为各维差的绝对值之和。",
     )
     paper: ClassVar[str] = "Nadaraya 1964; Watson 1964"
-    cost: ClassVar[str] = "5 · n² · h · d"
+    cost: ClassVar[str] = "2 · n² · h · d"  # weights @ v; differences are no products
     memory: ClassVar[str] = "n² · h · (d + 2)"
 
     def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:

@@ -19,12 +19,12 @@ from headwise.evaluation.item_means import MeanStatistics
 from headwise.language import say
 from headwise.randomness import torch_generator
 from headwise.storage import read_json
+from headwise.tasks.comparison_metrics import ON_VALIDATION, ComparisonMetrics, declared_metric
 from headwise.tasks.events import Events
 from headwise.tasks.item_scores import item_file, read_item_scores, save_item_scores
 from headwise.tasks.planned_step import PlannedStep, Sample
 from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.tasks.yardstick import ON_VALIDATION, Yardstick, declared_metric
 from headwise.training.losses import LossSums
 from headwise_regression.network import Network, build_network
 from headwise_regression.points import PointBatch, PointBatches, Points, read_points
@@ -148,7 +148,7 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
             save_item_scores(directory, "valid", columns)
         return {"valid_loss": mean_loss(model, prepared.valid)}
 
-    def yardstick(self, recipe: RegressionRecipe) -> Yardstick:
+    def comparison_metrics(self, recipe: RegressionRecipe) -> ComparisonMetrics:
         """How `headwise compare` scores such models: the mean loss of a point of `data.valid`."""
 
         def read(directory: Path) -> dict[str, MeanStatistics]:
@@ -156,7 +156,7 @@ class RegressionTask(TrainedTask[RegressionRecipe, RegressionData]):
             return {"loss": MeanStatistics.of(kept["loss"], kept["points"])}
 
         is_scored = recipe.data.valid is not None
-        return Yardstick(
+        return ComparisonMetrics(
             metrics=(declared_metric(recipe, "loss"),),
             question={"data.valid": recipe.data.valid},
             read=read,

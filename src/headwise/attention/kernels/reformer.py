@@ -369,4 +369,4 @@ class Reformer(AttentionKind):
         self, dim: int, num_heads: int, kernel: Kernel, *, relation: Relation | None
     ) -> MultiHeadAttention:
         assert isinstance(kernel, ReformerAttention)
-        return SharedQueryKeyAttention(dim, num_heads, kernel, relation=relation)
+        return SharedQueryKeyAttention(dim, num_heads, kernel, kind=self.kind, relation=relation)

@@ -16,7 +16,7 @@ from headwise.attention.scores.comparison import Score, make_matrix, map_vectors
 from headwise.attention.scores.declaration import ScoreKind
 from headwise.errors import UsageError
 from headwise.initialization import InitialWeights, xavier
-from headwise.settings.kind import Words
+from headwise.settings.kind import Words, name_kinds
 
 
 class LocationScore(nn.Module):
@@ -52,14 +52,14 @@ class LocationScore(nn.Module):
         ([batch, head, query, …] then)."""
         num_keys, limit = k.shape[-2], self.place_map.shape[0]
         if num_keys > limit:
+            able = name_kinds(ScoreKind, "attention.score", lambda kind: kind.longest_row is None)
             raise UsageError(
                 f"the location score knows {limit} positions and was given {num_keys} keys; raise "
-                "attention.score.max_length "
-                "(a packed row counts whole), or take a score that reads the keys, such as "
-                "attention.score.kind=additive",
+                "attention.score.max_length (a packed row counts whole), or take a score that "
+                f"reads the keys: {able[0]}",
                 f"location 打分只认识 {limit} 个位置，却有 {num_keys} 个键；请增大 "
                 "attention.score.max_length（打包行按整行计），"
-                "或改用读取键的打分，例如 attention.score.kind=additive",
+                f"或改用读取键的打分：{able[1]}",
             )
         scores = map_vectors(q, self.place_map)
         if key_place is None:

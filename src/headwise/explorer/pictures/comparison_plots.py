@@ -62,7 +62,7 @@ def _draw_quality(result: ComparisonResult, fonts: Fonts) -> Path:
     shown = [variant for variant in result.variants if variant.quality]
     figure = new_figure(height=1.4 + 0.38 * len(shown))
     axes = figure.add_subplot()
-    metric = result.yardstick.metrics[0]
+    metric = result.comparison_metrics.metrics[0]
     first = shown[0].quality[metric.key]
     axes.axvspan(first.low, first.high, color=FRAME, alpha=0.45, linewidth=0)
     for number, variant in enumerate(shown):

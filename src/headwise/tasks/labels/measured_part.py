@@ -22,11 +22,11 @@ from headwise.errors import DataError
 from headwise.evaluation.label_scores import LabelStatistics, score_labels
 from headwise.models.labeller import LabelModel
 from headwise.storage import write_text
+from headwise.tasks.comparison_metrics import ComparisonMetrics, declared_metric
 from headwise.tasks.labels.data import LabelForm
 from headwise.tasks.labels.labeller import find_labels
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.text_input import read_text_lines
-from headwise.tasks.yardstick import Yardstick, declared_metric
 
 FOLDER = "labels"
 Labels = tuple[tuple[str, ...], ...]
@@ -85,10 +85,10 @@ def read_label_statistics(folder: Path, part: Part) -> LabelStatistics:
         ) from error
 
 
-def label_yardstick(recipe: LabelRecipe) -> Yardstick:
+def label_comparison_metrics(recipe: LabelRecipe) -> ComparisonMetrics:
     """Taggers and classifiers are compared by their accuracy."""
     parts: tuple[Part, ...] = ("valid", "test")
-    return Yardstick(
+    return ComparisonMetrics(
         metrics=(declared_metric(recipe, "accuracy"),),
         question={"data.test": recipe.data.test, "data.language": recipe.data.language},
         read=lambda directory: {"accuracy": read_label_statistics(directory / FOLDER, "test")},

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from headwise.blocks.choices import check_recomputing
+from headwise.blocks.choices import check_recomputing, name_plain_norms
 from headwise.data.labels.choices import LabelDataSettings, Shape
 from headwise.errors import SettingsError
 from headwise.models.limits import check_buckets, check_rows, row_limits
@@ -106,10 +106,11 @@ def check_encoder_settings(
     check_buckets(model, row_tokens)
     check_rows(row_limits(model), row_tokens, rows=("data.row_tokens", "data.row_tokens"))
     if model.norm.counts_tokens and training.freeze:
+        able = name_plain_norms()
         raise SettingsError(
             f"training.freeze keeps weights as they are, but norm.kind={model.norm.kind} counts "
-            "every batch; use norm.kind=layer or rms",
+            f"every batch; use {able[0]}",
             f"training.freeze 使权重保持不变，而 norm.kind={model.norm.kind} 会统计每一批；请用 "
-            "norm.kind=layer、rms",
+            f"{able[1]}",
         )
     check_recomputing(model.norm, training.recompute)

@@ -21,11 +21,12 @@ from headwise.models.labeller import LabelModel
 from headwise.randomness import torch_generator
 from headwise.storage import read_json
 from headwise.tasks.bundle import save_tokenizer
+from headwise.tasks.comparison_metrics import ComparisonMetrics
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.labels.bundle import LABELS, new_labeller
 from headwise.tasks.labels.data import PreparedLabels, prepare_labels
 from headwise.tasks.labels.labeller import Labeller
-from headwise.tasks.labels.measured_part import FOLDER, label_part, label_yardstick
+from headwise.tasks.labels.measured_part import FOLDER, label_comparison_metrics, label_part
 from headwise.tasks.labels.objective import LabelLoss, plan_step, validation
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
@@ -36,7 +37,6 @@ from headwise.tasks.result_rows import part_name
 from headwise.tasks.table import name_task
 from headwise.tasks.task import Learner, TrainedTask, rows_of_batch
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.tasks.yardstick import Yardstick
 
 ASSUMED_TAGS = 17
 """Classes of a tagger that a plan assumes: the universal parts of speech."""
@@ -158,8 +158,8 @@ class LabelTask(TrainedTask[LabelRecipe, LabelData]):
                     answered.save(directory / FOLDER, part)
         return results
 
-    def yardstick(self, recipe: LabelRecipe) -> Yardstick:
-        return label_yardstick(recipe)
+    def comparison_metrics(self, recipe: LabelRecipe) -> ComparisonMetrics:
+        return label_comparison_metrics(recipe)
 
     def check_data(self, recipe: LabelRecipe) -> None:
         """Labelled files are small and are read whole, since every run reads all of them."""

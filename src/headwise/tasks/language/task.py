@@ -23,8 +23,10 @@ from headwise.models.choices import LanguageNetwork, NeuralSettings, build_langu
 from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.randomness import torch_generator
 from headwise.tasks.bundle import save_tokenizer
+from headwise.tasks.comparison_metrics import ComparisonMetrics
 from headwise.tasks.events import Events
 from headwise.tasks.language.bundle import as_token_model, load_language_bundle
+from headwise.tasks.language.comparison_metrics import language_comparison_metrics
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.language.ngram_counting import (
     bound_memory,
@@ -41,12 +43,10 @@ from headwise.tasks.language.text import (
     read_part,
     tokenize,
 )
-from headwise.tasks.language.yardstick import language_yardstick
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
 from headwise.tasks.task import Counted, CountedPart, CountedTask, Learner, Task, TrainedTask
 from headwise.tasks.training_cost import TrainingCost, Trial, first_batch
-from headwise.tasks.yardstick import Yardstick
 from headwise.training.session import Evaluate
 
 VALIDATION_ROWS = 16
@@ -105,8 +105,8 @@ class LanguageTask(Task[LanguageRecipe, TokenizedText]):
             model = as_token_model(model, recipe)
         return measure(LanguageModel(prepared.tokenizer, model), recipe, watcher, directory)
 
-    def yardstick(self, recipe: LanguageRecipe) -> Yardstick:
-        return language_yardstick(recipe)
+    def comparison_metrics(self, recipe: LanguageRecipe) -> ComparisonMetrics:
+        return language_comparison_metrics(recipe)
 
     def save_parts(self, recipe: LanguageRecipe, prepared: TokenizedText, directory: Path) -> None:
         save_tokenizer(prepared.tokenizer, directory)

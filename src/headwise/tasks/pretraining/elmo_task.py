@@ -19,6 +19,7 @@ from headwise.evaluation.several_seeds import Statistics
 from headwise.language import say
 from headwise.models.elmo import BidirectionalLanguageModel, build_bidirectional
 from headwise.randomness import torch_generator
+from headwise.tasks.comparison_metrics import ComparisonMetrics, declared_metric
 from headwise.tasks.events import Events
 from headwise.tasks.item_scores import read_item_scores
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
@@ -35,9 +36,8 @@ from headwise.tasks.pretraining.line_scores import save_elmo_lines
 from headwise.tasks.pretraining.pretraining_task import PretrainingTask
 from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
 from headwise.tasks.task import Learner
-from headwise.tasks.text_yardstick import text_yardstick
+from headwise.tasks.text_comparison_metrics import text_comparison_metrics
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.tasks.yardstick import Yardstick, declared_metric
 from headwise.text.tokenizer import NUM_SPECIAL
 from headwise.training.session import Evaluate
 
@@ -80,7 +80,7 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
     ) -> None:
         save_elmo_lines(recipe, prepared, model, part, directory)
 
-    def yardstick(self, recipe: ElmoRecipe) -> Yardstick:
+    def comparison_metrics(self, recipe: ElmoRecipe) -> ComparisonMetrics:
         """By the perplexity of a word, over both directions."""
 
         def read(directory: Path, part: Part) -> dict[str, Statistics]:
@@ -88,7 +88,7 @@ class ElmoTask(PretrainingTask[ElmoRecipe, ElmoData]):
             return {"perplexity": MeanStatistics.of(kept["loss"], kept["tokens"], exponential)}
 
         metrics = (declared_metric(recipe, "perplexity"),)
-        return text_yardstick(recipe.data, recipe.text, metrics=metrics, read=read)
+        return text_comparison_metrics(recipe.data, recipe.text, metrics=metrics, read=read)
 
     def check_training(self, recipe: ElmoRecipe) -> None:
         check_word_by_word(recipe.training, "elmo")

@@ -17,6 +17,7 @@ from headwise.evaluation.several_seeds import Statistics
 from headwise.language import say
 from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
 from headwise.randomness import torch_generator
+from headwise.tasks.comparison_metrics import ComparisonMetrics, declared_metric
 from headwise.tasks.events import Events
 from headwise.tasks.item_scores import read_item_scores
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
@@ -33,9 +34,8 @@ from headwise.tasks.pretraining.masked_objective import (
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.tasks.pretraining.pretraining_task import PretrainingTask
 from headwise.tasks.task import Learner, rows_of_batch
-from headwise.tasks.text_yardstick import text_yardstick
+from headwise.tasks.text_comparison_metrics import text_comparison_metrics
 from headwise.tasks.training_cost import Trial, first_batch
-from headwise.tasks.yardstick import Yardstick, declared_metric
 from headwise.training.session import Evaluate
 
 
@@ -78,7 +78,7 @@ class MaskedTask(PretrainingTask[MaskedRecipe, MaskedData]):
     ) -> None:
         save_masked_lines(recipe, prepared, model, part, directory)
 
-    def yardstick(self, recipe: MaskedRecipe) -> Yardstick:
+    def comparison_metrics(self, recipe: MaskedRecipe) -> ComparisonMetrics:
         """By the loss of a masked token; which tokens are masked is fixed (line_scores.py)."""
 
         def read(directory: Path, part: Part) -> dict[str, Statistics]:
@@ -89,7 +89,7 @@ class MaskedTask(PretrainingTask[MaskedRecipe, MaskedData]):
             }
 
         metrics = tuple(declared_metric(recipe, key) for key in ("loss", "accuracy"))
-        return text_yardstick(recipe.data, recipe.text, metrics=metrics, read=read)
+        return text_comparison_metrics(recipe.data, recipe.text, metrics=metrics, read=read)
 
     def learner(
         self,

@@ -18,7 +18,7 @@ from headwise.tasks.bundle import save_tokenizer
 from headwise.tasks.events import Events
 from headwise.tasks.result_rows import part_name
 from headwise.tasks.task import TrainedTask
-from headwise.tasks.text_yardstick import scored_part
+from headwise.tasks.text_comparison_metrics import scored_part
 from headwise.text.tokenizer import Tokenizer
 from headwise.training.session import Evaluate
 

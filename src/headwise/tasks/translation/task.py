@@ -27,6 +27,7 @@ from headwise.models.choices import build_model
 from headwise.models.translation_model import TranslationModel
 from headwise.randomness import torch_generator
 from headwise.tasks.bundle import save_tokenizers
+from headwise.tasks.comparison_metrics import ComparisonMetrics
 from headwise.tasks.events import Events
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.result_rows import part_name
@@ -39,6 +40,7 @@ from headwise.tasks.translation.bundle import (
     card_title,
     load_translator_bundle,
 )
+from headwise.tasks.translation.comparison_metrics import translation_comparison_metrics
 from headwise.tasks.translation.losses import loss_of, plan_step
 from headwise.tasks.translation.objective import RowShape
 from headwise.tasks.translation.preflight import (
@@ -63,9 +65,7 @@ from headwise.tasks.translation.translated_part import translate_part
 from headwise.tasks.translation.translator import Translator
 from headwise.tasks.translation.translator_start import find_translator_start
 from headwise.tasks.translation.validation import Validation
-from headwise.tasks.translation.yardstick import translation_yardstick
 from headwise.tasks.vocabulary_progress import watch_vocabulary
-from headwise.tasks.yardstick import Yardstick
 from headwise.training.precision import choose_device, choose_dtype, name_of
 
 
@@ -201,8 +201,8 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
                 results[part] = translated.as_dict()
         return results
 
-    def yardstick(self, recipe: TranslationRecipe) -> Yardstick:
-        return translation_yardstick(recipe)
+    def comparison_metrics(self, recipe: TranslationRecipe) -> ComparisonMetrics:
+        return translation_comparison_metrics(recipe)
 
     def shared_data(self, recipe: TranslationRecipe) -> str:
         given = _given_tokenizers(recipe)

@@ -19,6 +19,7 @@ from torch import nn
 from headwise.data.text.word_stream import WordStream
 from headwise.language import say
 from headwise.models.vector_space import VectorSpace
+from headwise.tasks.comparison_metrics import ComparisonMetrics
 from headwise.tasks.events import Events
 from headwise.tasks.task import Counted, CountedPart, CountedTask
 from headwise.tasks.training_cost import TrainingCost
@@ -30,7 +31,6 @@ from headwise.tasks.word_vectors.bundle import (
 )
 from headwise.tasks.word_vectors.learning import WordProgress, learn_word_vectors, read_text
 from headwise.tasks.word_vectors.recipe import WordVectorRecipe
-from headwise.tasks.yardstick import Yardstick
 
 CHECKED_WORDS = 100_000
 """Words of a text that `--check` learns from."""
@@ -128,9 +128,9 @@ class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
             f"保留 {kept:,} 个参数，学习时为 {2 * kept:,} 个（两张表）",
         )
 
-    def yardstick(self, recipe: WordVectorRecipe) -> Yardstick:
+    def comparison_metrics(self, recipe: WordVectorRecipe) -> ComparisonMetrics:
         """Parameters and time alone: a recipe of word vectors names no test set."""
-        return Yardstick(
+        return ComparisonMetrics(
             metrics=(), question={}, read=lambda _: {}, is_scored=False, remark=UNSCORED
         )
 

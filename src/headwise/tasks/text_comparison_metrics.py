@@ -15,8 +15,8 @@ from headwise.data.splits import Part
 from headwise.data.text.choices import TextDataSettings
 from headwise.evaluation.several_seeds import Statistics
 from headwise.settings import Settings
+from headwise.tasks.comparison_metrics import ON_VALIDATION, ComparisonMetrics, Metric
 from headwise.tasks.item_scores import item_file
-from headwise.tasks.yardstick import ON_VALIDATION, Metric, Yardstick
 
 
 def scored_part(data: TextDataSettings) -> Part | None:
@@ -25,20 +25,20 @@ def scored_part(data: TextDataSettings) -> Part | None:
     return next((part for part in parts if data.texts(part)), None)
 
 
-def text_yardstick(
+def text_comparison_metrics(
     data: TextDataSettings,
     text: Settings,
     *,
     metrics: tuple[Metric, ...],
     read: Callable[[Path, Part], Mapping[str, Statistics]],
-) -> Yardstick:
-    """A yardstick by metrics of the lines that a run kept for a part."""
+) -> ComparisonMetrics:
+    """Comparison metrics of the lines that a run kept for a part."""
     part = scored_part(data)
     question: dict[str, Any] = {"data.test": data.test, "data.language": data.language}
     if part == "valid":
         question["data.valid"] = data.valid
     question["data.keep_empty"] = data.keep_empty
-    return Yardstick(
+    return ComparisonMetrics(
         metrics=metrics,
         question=question,
         read=lambda directory: {} if part is None else read(directory, part),

@@ -1,9 +1,9 @@
-"""`Yardstick`: how the models of a task are compared, by which score, on which items.
+"""`ComparisonMetrics`: how the models of a task are compared, by which score, on which items.
 
-`headwise compare` asks a task for its yardstick (`Task.yardstick`) and needs to know nothing else
-about the task. A run saves what each item of the test set (a sentence, a text, a point) adds to the
-score. The yardstick reads this, and the paired bootstrap (evaluation/several_seeds.py) computes
-intervals and p-values from it.
+`headwise compare` asks a task for its comparison metrics (`Task.comparison_metrics`) and needs to
+know nothing else about the task. A run saves what each item of the test set (a sentence, a text, a
+point) adds to the score. The comparison metrics read this, and the paired bootstrap
+(evaluation/several_seeds.py) computes intervals and p-values from it.
 
 Tested by `tests/promises` over the table of tasks.
 """
@@ -72,11 +72,11 @@ ON_VALIDATION = (
     "weights.",
     "没有测试集：分数取自 data.valid，而最佳权重也可能由它选出。",
 )
-"""The remark of a yardstick that reads the validation set."""
+"""The remark where the validation set is scored."""
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class ComparisonMetrics:
     """How the models of a recipe are measured in a comparison."""
 
     metrics: tuple[Metric, ...]
@@ -99,3 +99,10 @@ class Yardstick:
     """The exact definition of the metrics, asked after something was scored."""
     remark: Words | None = None
     """A sentence that a reader of the table needs."""
+
+    @property
+    def scored_on(self) -> Words:
+        """The data of the scores, for sentences about them."""
+        if self.remark is ON_VALIDATION:
+            return "validation set", "验证集"
+        return "test set", "测试集"

@@ -11,16 +11,16 @@ from typing import Any
 from headwise.data.splits import Part
 from headwise.evaluation.metric_statistics import SentenceStatistics
 from headwise.evaluation.translation import build_metrics
+from headwise.tasks.comparison_metrics import ComparisonMetrics, declared_metric
 from headwise.tasks.text_input import read_text_lines
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translated_part import FOLDER
-from headwise.tasks.yardstick import Yardstick, declared_metric
 
 KEYS = ("bleu", "chrf")
 PARTS: tuple[Part, ...] = ("valid", "test")
 
 
-def translation_yardstick(recipe: TranslationRecipe) -> Yardstick:
+def translation_comparison_metrics(recipe: TranslationRecipe) -> ComparisonMetrics:
     """BLEU decides; a run keeps its translations and their references."""
     data, evaluation = recipe.data, recipe.evaluation
 
@@ -38,7 +38,7 @@ def translation_yardstick(recipe: TranslationRecipe) -> Yardstick:
             key: SentenceStatistics.of(metrics()[key], hypotheses, [references]) for key in KEYS
         }
 
-    return Yardstick(
+    return ComparisonMetrics(
         metrics=tuple(declared_metric(recipe, key) for key in KEYS),
         question={
             "data.test": data.test,

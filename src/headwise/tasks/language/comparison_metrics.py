@@ -14,13 +14,13 @@ from headwise.evaluation.item_means import MeanStatistics, exponential
 from headwise.evaluation.several_seeds import Statistics
 from headwise.models.ngram import NgramSettings
 from headwise.models.ngram.choices import StupidBackoff
+from headwise.tasks.comparison_metrics import ComparisonMetrics, declared_metric
 from headwise.tasks.item_scores import read_item_scores
 from headwise.tasks.language.recipe import LanguageRecipe
-from headwise.tasks.text_yardstick import text_yardstick
-from headwise.tasks.yardstick import Yardstick, declared_metric
+from headwise.tasks.text_comparison_metrics import text_comparison_metrics
 
 
-def language_yardstick(recipe: LanguageRecipe) -> Yardstick:
+def language_comparison_metrics(recipe: LanguageRecipe) -> ComparisonMetrics:
     """Perplexity, over lines."""
     model = recipe.model
     if isinstance(model, NgramSettings) and isinstance(model.smoothing, StupidBackoff):
@@ -36,4 +36,4 @@ def language_yardstick(recipe: LanguageRecipe) -> Yardstick:
         return {"perplexity": MeanStatistics.of(kept["loss"], kept["tokens"], exponential)}
 
     metrics = (declared_metric(recipe, "perplexity"),)
-    return text_yardstick(recipe.data, recipe.text, metrics=metrics, read=read)
+    return text_comparison_metrics(recipe.data, recipe.text, metrics=metrics, read=read)
