@@ -29,10 +29,10 @@ LINES = {
     "DecodingSettings = Annotated[\n    GreedySettings": (
         "DecodingSettings = Annotated[\n    TokenMappingSettings | GreedySettings"
     ),
-    "        case _:\n            raise UsageError": (
+    "        case _:\n            raise explain_wrong_settings": (
         "        case TokenMappingSettings():\n"
         "            return TokenMapping(model)\n"
-        "        case _:\n            raise UsageError"
+        "        case _:\n            raise explain_wrong_settings"
     ),
 }
 
