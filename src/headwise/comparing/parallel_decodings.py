@@ -1,11 +1,12 @@
-"""Which decodings of a model `headwise compare parallel` measures, and what it was trained on.
+"""Chooses the decodings that `headwise compare parallel` measures for each model, and finds out
+whether the model was trained on distilled data.
 
     autoregressive   greedy search, and the recipe's own search (beam search if that is greedy)
     parallel         one pass, and the recipe's own decoding
     --decoding       one more for each model that it fits, such as `ctc_beam size=8`
 
 A model was trained on distilled data if its recipe names a corpus that `headwise distil` wrote
-(data/pairs/sealed_corpus.py). A corpus that cannot be found any more leaves it unknown.
+(data/pairs/sealed_corpus.py). If the corpus is gone, the answer is "unknown".
 
 Tested with recipes of both kinds and with a distilled corpus, also after it has gone.
 """

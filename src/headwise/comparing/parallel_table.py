@@ -1,7 +1,8 @@
-"""The table of `headwise compare parallel`: a row for each model and decoding, and the crossing.
+"""Builds the table of `headwise compare parallel`: a row for each model and decoding, with the
+batch size at which the baseline catches up with a parallel model (the crossing).
 
-    crossing of a parallel row   the smallest measured batch size from which on the baseline's
-                                 greedy search translates at least as many sentences a second
+    crossing   the smallest measured batch size at which, and at all larger ones, greedy search of
+               the baseline is at least as fast as this row
 
 A parallel model needs fewer steps, but computes more in each of them. At batch size 1 the steps
 decide, and in large batches the computation does. So a speed-up means little without its batch size

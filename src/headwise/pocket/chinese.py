@@ -1,4 +1,5 @@
-"""Chinese numerals before a measure word (两, not 二). Chinese does not inflect."""
+"""Writes Chinese numerals as they stand before a measure word (两, not 二), for the sentences of
+the pocket corpus. No other form is needed: Chinese words do not inflect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How a route uses the server: it asks for models, waits in a queue, and computes by a deadline.
+"""What HTTP routes ask of the model workers: a route gets its model here, and its work is queued,
+admitted, and limited by a deadline.
 
     await state.call("demo", function, argument)     # a plain function on the model's worker
     await state.run("demo", prepare)                 # sentences, batched with other requests'
@@ -7,7 +8,8 @@ Both go through `admit`. The request waits for a place in the queue, is prepared
 that takes long), and waits for a share of the worker's time (`work/admission.py`). If this takes
 longer than `queue_seconds`, it is refused with 503. Afterwards its deadline applies (504). When the
 client disconnects, waiting work is dropped, and running work stops at its next step once nobody
-waits for any part of it. `call(None, …)` uses the worker that belongs to no model. Tested: limits,
+waits for any part of it. `call(None, …)` is for work that needs no
+model. Tested: limits,
 deadline, disconnects, draining.
 """
 

@@ -1,4 +1,5 @@
-"""Shared code of the scores: bounds on numbers, weights, and the comparison by a small network.
+"""What several attention scores share: a bound on large numbers, matrices of weights, and additive
+scoring, which compares a query and a key by a small network. `vote` is a learned vector.
 
     vote · tanh(a_i + b_j)       for all pairs of a query i and a key j
 

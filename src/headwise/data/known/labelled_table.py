@@ -1,4 +1,7 @@
-"""The known corpora whose texts have labels or tags; `table.py` has the others."""
+"""The labelled and tagged corpora that a recipe can name as `known:…`, with the files of each.
+
+Corpora without labels are in `table.py`.
+"""
 
 from headwise.data.known.table import GITHUB, KnownCorpusEntry, KnownPartEntry
 

@@ -1,6 +1,8 @@
-"""Greedy search for the recorded engine: each step takes the most probable token of every row.
+"""Greedy search for the engine that records one step as a CUDA graph and replays it (recorded.py):
+each step takes the most probable token of every sentence.
 
-Tokens and their log-probabilities are written to tables [time, sentence].
+A replayed step works on tensors of fixed shape, so tokens and their log-probabilities are written
+to tables [time, sentence] that exist beforehand.
 Tested: equals the plain engine (`plain.py`), for fakes and for a model.
 """
 

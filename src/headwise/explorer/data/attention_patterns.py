@@ -1,4 +1,5 @@
-"""The attention pattern of every kernel: its weights on a short random example.
+"""Computes which tokens each attention kernel lets attend to which: the weights of the kernel on
+one short random example. The page shows these tables side by side.
 
     weights   kernel.weights(q, k, mask); q and k are normal with a slow drift, so that
               neighbouring tokens are somewhat similar

@@ -1,4 +1,5 @@
-"""Links: the probabilities with which a graph of vertices is walked from the first to the last.
+"""Computes the link probabilities of a Directed Acyclic Transformer: how likely each position of
+the decoder is followed by each later one in a translation.
 
 A decoder of λ · n positions is read as a directed acyclic graph: a translation is a path through
 some of its vertices. From each vertex a link leads to every later vertex of the same sentence:
@@ -9,8 +10,8 @@ some of its vertices. From each vertex a link leads to every later vertex of the
 
 The heads are mixed as probabilities, not as logits, so that a vertex can have several likely
 successors. In log space the mixture is a log-sum-exp of head + gate. The published model
-concatenates a learned embedding of the position; here it is the sinusoidal one, which has no
-longest graph, and from which a product of two projections can still read a distance.
+concatenates a learned embedding of the position; here it is sinusoidal, so the length of a
+graph is not limited, and the product of a query and a key can still depend on their distance.
 
 Huang et al. 2022, Directed Acyclic Transformer for Non-Autoregressive Machine Translation (arXiv
 2205.07459), section 3.2. Tested against: the formula written as loops over vertices and heads; rows

@@ -1,6 +1,7 @@
-"""All patterns of the pocket corpus.
+"""The list of all sentence patterns from which the small built-in corpus (the pocket corpus) is
+generated.
 
-Their order is part of the corpus: a sentence draws its pattern by index.
+The generator draws a pattern by its index, so a change of their order changes the corpus.
 """
 
 from functools import cache

@@ -1,4 +1,5 @@
-"""A worker that searches in a separate process, so that HTTP and model share no interpreter lock.
+"""A worker that translates in a separate process, so that the HTTP server and the model do not
+compete for Python's interpreter lock.
 
 With a small model in the server's process, the model's thread and the event loop wait for each
 other's lock at every step. Here sentences go through a pipe to `worker_process.py`, and
