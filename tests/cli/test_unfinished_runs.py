@@ -208,6 +208,30 @@ def test_a_run_goes_on_without_its_recipe(headwise: Headwise, unfinished: Path) 
     assert (more.status, json.loads(more.out or "{}").get("steps")) == (0, 7), more.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["--resume"], ["mine.yaml", "--resume"], ["mine.yaml"], ["mine.yaml", "--check", "--resume"]],
+    ids=" ".join,
+)
+def test_a_run_whose_recipe_is_missing_is_mended_by_its_copy(
+    words: list[str], headwise: Headwise, unfinished: Path
+) -> None:
+    """As `headwise doctor` says it."""
+    Path("mine/recipe.yaml").rename("mine.yaml")
+    before = sorted(Path("mine").rglob("*"))
+    refused = headwise("train", "--run", "mine", *words)
+    assert refused.status == 3
+    said = " ".join(refused.err.split())
+    assert "mine/recipe.yaml: is missing, resuming is not possible; to mend it: cp" in said
+    assert said in " ".join(headwise("doctor", "mine").out.split()).replace(
+        "✗ mine/recipe.yaml", "headwise: error: mine/recipe.yaml"
+    )
+    assert sorted(Path("mine").rglob("*")) == before
+    _, copy, place = said.partition("to mend it: ")[2].split()
+    shutil.copy(copy, place)
+    assert headwise("train", "--run", "mine", "--resume").status == 0
+
+
 def test_without_a_recipe_there_must_be_a_run(headwise: Headwise) -> None:
     nothing = headwise("train", "--run", "mine")
     assert (

@@ -116,7 +116,10 @@ def _recipe_of_run(arguments: argparse.Namespace) -> RecipeName:
             "--run runs/first",
             "缺少 RECIPE：请给出配方文件或自带配方名，例如 headwise train pocket --run runs/first",
         )
+    from headwise.training.run_recipe import require_recipe
+
     held = Path(arguments.run) / "recipe.yaml"
+    require_recipe(held)
     if not held.is_file():
         raise UsageError(
             f"{arguments.run} holds no run to go on with: there is no {held}; give the directory "

@@ -39,7 +39,7 @@ from headwise.training.orphaned_run import (
 )
 from headwise.training.run_lock import lock_is_held
 from headwise.training.run_recipe import FILE as RECIPE
-from headwise.training.run_recipe import read_run_recipe, where_a_copy_is
+from headwise.training.run_recipe import read_run_recipe, require_recipe
 
 PLAIN = (SNAPSHOT, TOKENIZERS, TOKEN_STORE, CTRANSLATE2)
 """Kinds of published directories of which only the checksums of their files are checked."""
@@ -117,10 +117,11 @@ def _recipe(path: Path) -> Iterator[Finding]:
             partial(read_run_recipe, file, complete_recipe),
             say("the recipe of this run, readable", "本次运行的配方，可以读取"),
         )
-    elif (path / "checkpoints").is_dir():
-        en, zh = where_a_copy_is(file)
-        missing = say(f"is missing, resuming is not possible; {en}", f"缺失，无法恢复训练；{zh}")
-        yield Finding(str(file), "damaged", missing)
+        return
+    try:
+        require_recipe(file)
+    except CheckpointError as error:
+        yield Finding(str(file), "damaged", say(error.en, error.zh))
 
 
 def _steps(folder: Path) -> list[Path]:

@@ -44,6 +44,7 @@ from headwise.training.run_recipe import (
     check_recipe,
     is_sealed,
     read_run_recipe,
+    require_recipe,
     sealed_recipe,
 )
 from headwise.training.run_status import saved_steps
@@ -220,6 +221,7 @@ def check_directory(
     path: Path, recipe: Mapping[str, Any], *, resume: bool, complete: Complete | None = None
 ) -> None:
     """Raise if a run cannot be started or continued here; nothing is changed."""
+    require_recipe(path / RECIPE)
     held, begun = (path / RECIPE).exists(), has_learnt(path)
     if held and begun and not resume:
         raise UsageError(

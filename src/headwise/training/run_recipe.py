@@ -98,6 +98,17 @@ def read_run_recipe(path: Path, complete: Complete | None = None) -> Mapping[str
         ) from error
 
 
+def require_recipe(path: Path) -> None:
+    """Refuse a run that has checkpoints but no recipe any more, and say where a copy is."""
+    if not path.exists() and (path.parent / "checkpoints").is_dir():
+        en, zh = where_a_copy_is(path)
+        raise CheckpointError(
+            f"is missing, resuming is not possible; {en}",
+            f"缺失，无法恢复训练；{zh}",
+            file=path,
+        )
+
+
 def where_a_copy_is(path: Path) -> tuple[str, str]:
     copies = sorted(
         path.parent.glob(f"checkpoints/step-*/{FILE}"), key=lambda copy: copy.stat().st_mtime
