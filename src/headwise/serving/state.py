@@ -26,7 +26,7 @@ from headwise.serving.server import Server
 from headwise.serving.work.admission import POLL_SECONDS, AdmittedWork
 from headwise.serving.work.completions import complete
 from headwise.serving.work.jobs import Job, JobPart, should_stop
-from headwise.serving.work.loaded_models import LoadedModel
+from headwise.serving.work.loaded_models import Kind, LoadedModel
 from headwise.serving.work.process_worker import loading_refusal
 from headwise.serving.work.worker import Worker, WorkerDied
 
@@ -215,8 +215,11 @@ class RequestState:
             if watch is not None:
                 watch.stop()
 
-    def find(self, model: str | None, *, kind: str | None = None) -> LoadedModel:
-        """A model by name, or the first of its kind."""
+    def find(self, model: str | None, *, kind: Kind | tuple[Kind, ...]) -> LoadedModel:
+        """A model by name, which must be of this kind, or of one of these; without a name the first
+        of the first kind that there is.
+        """
+        kinds = (kind,) if isinstance(kind, str) else kind
         if model is not None and model not in self.models:
             raise Refusal(
                 404,
@@ -224,7 +227,7 @@ class RequestState:
                 en="there is no model of that name; see /v1/models",
                 zh="没有这个名称的模型；参见 /v1/models",
             )
-        fitting = [one for one in self.models.values() if kind is None or one.kind == kind]
+        fitting = [one for word in kinds for one in self.models.values() if one.kind == word]
         if model is None and fitting:
             return fitting[0]
         if model is not None and self.models[model] in fitting:
@@ -232,8 +235,8 @@ class RequestState:
         raise Refusal(
             422,
             "wrong_kind",
-            en=f"this needs a model of kind {kind}; see /v1/models",
-            zh=f"这里需要 {kind} 类的模型；参见 /v1/models",
+            en=f"this needs a model of kind {' or '.join(kinds)}; see /v1/models",
+            zh=f"这里需要 {' 或 '.join(kinds)} 类的模型；参见 /v1/models",
         )
 
 

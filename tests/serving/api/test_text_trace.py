@@ -5,14 +5,28 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import torch
 from fastapi.testclient import TestClient
 
+from headwise.errors import UsageError
 from headwise.explorer.data import translation_trace
-from headwise.explorer.data.language_model_trace import calculate_text_row, trace_text
+from headwise.explorer.data.language_model_trace import (
+    calculate_text_row,
+    require_reader,
+    trace_text,
+)
+from headwise.explorer.data.position_tables import DistanceTable, show_own_positions
 from headwise.explorer.data.translation_trace import MapChoice
+from headwise.models.choices import RecurrentTranslatorSettings
+from headwise.models.ngram import NgramModel, TokenStream, count_ngrams, estimate
+from headwise.models.ngram.choices import AddK
+from headwise.models.vector_space import VectorSpace
+from headwise.positions.relative import Relative
+from headwise.positions.sinusoidal import sinusoidal_table
 from headwise.serving.app import create_app
 from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel
+from headwise.tasks.language.language_model import LanguageModel
 from tests.explorer.data.test_language_model_trace import TEXT
 from tests.explorer.reading import make_reader
 
@@ -112,3 +126,56 @@ def test_too_many_values_are_told_by_their_code(
     assert reading.post("/v1/trace", json=body).json()["error"]["code"] == "too_many_values"
     one_layer = {**body, "maps": {"kinds": ["decoder_self"], "layers": [2]}}
     assert len(reading.post("/v1/trace", json=one_layer).json()["maps"]) == 1
+
+
+@pytest.fixture(name="several", scope="module")
+def _several(models: dict[str, LoadedModel]) -> Iterator[TestClient]:
+    """Language models of several kinds, and a model that has no attention to show."""
+    relative = make_reader(position=Relative(limit=3, values=False))
+    stream = TokenStream.of_sentences([[4, 5]])
+    tokens = NgramModel(estimate(count_ngrams(stream, order=2, vocabulary=11), AddK()))
+    loaded = [
+        LoadedModel("gpt", "language_model", make_reader()),
+        LoadedModel("relative", "language_model", relative),
+        LoadedModel("ngram", "language_model", LanguageModel(relative.tokenizer, tokens)),
+        LoadedModel("vectors", "word_vectors", VectorSpace(["a"], np.ones((1, 3)))),
+    ]
+    both = {**models, **{one.name: one for one in loaded}}
+    with TestClient(create_app(both, ServerSettings()), base_url="http://127.0.0.1") as found:
+        yield found
+
+
+def test_positions_of_a_language_model_are_its_own(several: TestClient) -> None:
+    reply = several.post("/v1/positions", json={"model": "gpt", "length": 7}).json()
+    table = sinusoidal_table(7, 8)
+    np.testing.assert_allclose(reply["table"], table, atol=1e-5)
+    assert (reply["kind"], reply["origin"]) == ("sinusoidal", "formula")
+    learnt = several.post("/v1/positions", json={"model": "relative", "length": 5}).json()
+    assert (learnt["kind"], learnt["origin"], learnt["first_row"]) == ("relative", "model", -4)
+    _, network = require_reader(make_reader(position=Relative(limit=3, values=False)))
+    relation = network.blocks[0].self_attention.relation
+    assert isinstance(relation, DistanceTable)
+    own = relation.table_by_distance(torch.arange(-4, 5)).detach()
+    np.testing.assert_allclose(learnt["table"], own, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "said"),
+    [
+        ("ngram", "not_possible", "shown of a Transformer, and this model is 'n-gram'; choose"),
+        ("vectors", "wrong_kind", "a model of kind translator or language_model"),
+    ],
+)
+def test_models_without_positions_are_refused_with_the_reason(
+    several: TestClient, model: str, code: str, said: str
+) -> None:
+    reply = several.post("/v1/positions", json={"model": model})
+    error = reply.json()["error"]
+    assert (reply.status_code, error["code"], said in error["message"]) == (422, code, True)
+    assert "展开" not in error["message_zh"]
+
+
+def test_a_recurrent_translator_has_no_positions() -> None:
+    settings = RecurrentTranslatorSettings(dim=8)
+    with pytest.raises(UsageError, match=r"positions are shown of a Transformer, .* 'recurrent'"):
+        show_own_positions(None, settings, length=5)

@@ -8,9 +8,9 @@
     relative, transformer_xl     [distance, dim]                product with a fixed query
     continuous                   the path of the keys           as for sinusoidal
 
-The numbers come from new modules, or from those of a loaded model (`modules_of`). Parameters of a
-loaded model are shown as learned, and those of a new module as initialised; `origin` says which
-(formula, drawn, model).
+The numbers come from new modules, or from those of a loaded translator or language model.
+Parameters of a loaded model are shown as learned, and those of a new module as initialised;
+`origin` says which (formula, drawn, model).
 
 Tested against: the formulas, the relations' own biases, a model's own tables.
 """
@@ -25,11 +25,16 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import DistanceBias
 from headwise.attention.multi_head import Relation
+from headwise.errors import UsageError
 from headwise.initialization import initialize
+from headwise.models.choices import DecoderOnlySettings
+from headwise.models.decoder_only import DecoderOnly
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.transformer_settings import TransformerSettings
 from headwise.positions.choices import build_positions, build_relations
 from headwise.positions.declaration import PositionKind
 from headwise.randomness import torch_generator
+from headwise.settings import Settings
 
 Origin = Literal["formula", "drawn", "model"]
 
@@ -113,18 +118,44 @@ def build_modules(
     return PositionModules(added, relation, "formula" if known else "drawn")
 
 
-def modules_of(model: EncoderDecoder) -> PositionModules:
-    """The modules of a loaded model's first encoder layer, or decoder layer if the encoder has
-    none.
+def modules_of(model: EncoderDecoder | DecoderOnly) -> PositionModules:
+    """The modules of a loaded model's first layer: of its encoder, or of its decoder if there is no
+    encoder or it has no layers.
     """
-    relation = (model.encoder if len(model.encoder) > 0 else model.decoder)[
-        0
-    ].self_attention.relation
-    added: nn.Module | None = model.source_embedding.positions
+    if isinstance(model, DecoderOnly):
+        relation, embedding = model.blocks[0].self_attention.relation, model.embedding
+    else:
+        blocks = model.encoder if len(model.encoder) > 0 else model.decoder
+        relation, embedding = blocks[0].self_attention.relation, model.source_embedding
+    added: nn.Module | None = embedding.positions
     learned = any(
         True for part in (added, relation) if isinstance(part, nn.Module) for _ in part.parameters()
     )
     return PositionModules(added, relation, "model" if learned else "formula")
+
+
+def show_own_positions(model: object, settings: Settings | None, *, length: int) -> PositionTable:
+    """The positions of a loaded Transformer, by the `model` section of its recipe."""
+    match model, settings:
+        case EncoderDecoder(), TransformerSettings():
+            num_heads = settings.encoder.heads
+        case DecoderOnly(), DecoderOnlySettings():
+            num_heads = settings.heads
+        case _:
+            kind = getattr(settings, "kind", "n-gram")
+            raise UsageError(
+                f"positions are shown of a Transformer, and this model is {kind!r}; "
+                "choose another model",
+                f"只能显示 Transformer 的位置编码，而该模型是 {kind!r}；请换一个模型",
+            )
+    limit = settings.position.longest_row
+    return show_positions(
+        settings.position,
+        modules_of(model),
+        length=length if limit is None else min(length, limit.tokens),
+        dim=settings.dim,
+        num_heads=num_heads,
+    )
 
 
 @torch.inference_mode()

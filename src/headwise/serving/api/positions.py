@@ -4,13 +4,18 @@ from fastapi import APIRouter
 
 from headwise.attention.shapes import check_heads
 from headwise.errors import UsageError
-from headwise.explorer.data.attention_row import require_attention
-from headwise.explorer.data.position_tables import build_modules, modules_of, show_positions
-from headwise.models.transformer_settings import TransformerSettings
+from headwise.explorer.data.position_tables import (
+    build_modules,
+    show_own_positions,
+    show_positions,
+)
 from headwise.positions.choices import DEFAULT_POSITION
+from headwise.serving.api.text_trace import find_attention_model
 from headwise.serving.schemas.attention import MAX_DIM, PositionsBody, PositionsReply
 from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.state import State
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.language.neural_token_model import NeuralTokenModel
 from headwise.tasks.translation.translator import Translator
 
 router = APIRouter(tags=["attention"], responses=REFUSALS)
@@ -18,10 +23,10 @@ router = APIRouter(tags=["attention"], responses=REFUSALS)
 
 @router.post("/v1/positions")
 async def positions(body: PositionsBody, state: State) -> PositionsReply:
-    """From the formula, or as a loaded translator has learned them."""
+    """From the formula, or as a loaded translator or language model has learned them."""
     if body.model is None:
         return await state.call(None, answer_positions, body)
-    model = state.find(body.model, kind="translator")
+    model = find_attention_model(state, body.model)
     return await state.call(model.name, answer_models_own, model.value, body)
 
 
@@ -38,19 +43,13 @@ def answer_positions(body: PositionsBody) -> PositionsReply:
     return PositionsReply(**shown.as_dict())
 
 
-def answer_models_own(translator: Translator, body: PositionsBody) -> PositionsReply:
-    """The positions of the model's encoder; of a wide model only the first dimensions."""
-    model, settings = require_attention(translator), translator.recipe.model
-    assert isinstance(settings, TransformerSettings)
-    position = settings.position
-    limit = position.longest_row
-    length = body.length if limit is None else min(body.length, limit.tokens)
-    shown = show_positions(
-        position,
-        modules_of(model),
-        length=length,
-        dim=settings.dim,
-        num_heads=settings.encoder.heads,
-    ).as_dict()
-    shown["table"] = None if shown["table"] is None else [row[:MAX_DIM] for row in shown["table"]]
-    return PositionsReply(**shown)
+def answer_models_own(model: Translator | LanguageModel, body: PositionsBody) -> PositionsReply:
+    """The positions of the model's first layer; of a wide model only the first dimensions."""
+    if isinstance(model, Translator):
+        shown = show_own_positions(model.model, model.recipe.model, length=body.length)
+    else:
+        network = model.model.network if isinstance(model.model, NeuralTokenModel) else None
+        shown = show_own_positions(network, model.settings, length=body.length)
+    facts = shown.as_dict()
+    facts["table"] = None if facts["table"] is None else [row[:MAX_DIM] for row in facts["table"]]
+    return PositionsReply(**facts)

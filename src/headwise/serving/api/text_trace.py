@@ -34,12 +34,7 @@ def find_attention_model(state: RequestState, model: str | None) -> LoadedModel:
     """A translator or language model by name; without a name the first translator, or the first
     language model where there is no translator.
     """
-    named = None if model is None else state.find(model)
-    if named is None and not any(one.kind == "translator" for one in state.models.values()):
-        named = next((one for one in state.models.values() if one.kind == "language_model"), None)
-    if named is not None and named.kind == "language_model":
-        return named
-    return state.find(model, kind="translator")
+    return state.find(model, kind=("translator", "language_model"))
 
 
 def answer_text_trace(

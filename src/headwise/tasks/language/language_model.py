@@ -24,6 +24,7 @@ from headwise.data.shards import as_ragged
 from headwise.data.text.text_batches import join_lines
 from headwise.data.text_lines import MAX_LINE_BYTES
 from headwise.errors import UsageError
+from headwise.models.choices import LanguageModelSettings
 from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.arpa import is_arpa, read_arpa
 from headwise.models.ngram.choices import StupidBackoff
@@ -96,12 +97,20 @@ class FlatModel(Protocol):
 
 
 class LanguageModel:
-    """A tokenizer and a model of tokens; `sums_to_one`: what it gives are probabilities."""
+    """A tokenizer and a model of tokens; `sums_to_one`: what it gives are probabilities;
+    `settings`: the `model` section of its recipe, None where there is no recipe (an ARPA file).
+    """
 
     def __init__(
-        self, tokenizer: Tokenizer, model: TokenModel, *, sums_to_one: bool = True
+        self,
+        tokenizer: Tokenizer,
+        model: TokenModel,
+        *,
+        sums_to_one: bool = True,
+        settings: LanguageModelSettings | None = None,
     ) -> None:
         self.tokenizer, self.model, self.sums_to_one = tokenizer, model, sums_to_one
+        self.settings = settings
 
     @staticmethod
     def load(path: Path | str) -> "LanguageModel":
@@ -122,7 +131,9 @@ class LanguageModel:
         is_stupid = isinstance(settings, NgramSettings) and isinstance(
             settings.smoothing, StupidBackoff
         )
-        return LanguageModel(bundle.tokenizer, bundle.model, sums_to_one=not is_stupid)
+        return LanguageModel(
+            bundle.tokenizer, bundle.model, sums_to_one=not is_stupid, settings=settings
+        )
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         """Every token of every sentence, and its end."""

@@ -34,14 +34,6 @@ export const EXAMPLES = {
 export const translators = (models) => models.filter((model) => model.kind === "translator");
 
 /**
- * Those whose layers are made of attention: the others attend from the translation to the source
- * alone.
- * @param {any[]} models
- */
-export const transformers = (models) =>
-  translators(models).filter((model) => model.architecture !== "recurrent");
-
-/**
  * Whether a model reads one text and translates nothing: the text then stands where a translation
  * would.
  * @param {any} model

@@ -9,7 +9,7 @@ import { make, makeNumber, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
 import { makeFormula } from "../formula.js";
 import { HeatMap } from "../heat_map.js";
-import { transformers } from "../sentence_form.js";
+import { openable } from "../sentence_form.js";
 
 export const name = "positions";
 export const needs = () => true;
@@ -39,7 +39,7 @@ export function mount(root, context) {
  */
 async function build(root, context, hasEnded) {
   const { state, text, update } = context;
-  const own = transformers(context.models).map((model) => `model:${model.name}`);
+  const own = openable(context.models).map((model) => `model:${model.name}`);
   const { positions } = await ask("v1/kinds");
   if (hasEnded()) return;
   const known = positions.filter((one) => !one.needs_model);
