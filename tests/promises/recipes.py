@@ -6,7 +6,7 @@ from pathlib import Path
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.table import find_task, task_words
-from headwise.tasks.task import CountedTask
+from headwise.tasks.task import SinglePassTask
 from tests.plugins.regression import WORD as ADDED
 from tests.plugins.regression import regression_recipe
 from tests.tasks.every_task import recipe_of
@@ -33,7 +33,7 @@ def make_recipe(name: str, folder: Path, **training: object) -> AnyRecipe:
 
 
 def is_counted(recipe: AnyRecipe) -> bool:
-    return isinstance(find_task(recipe), CountedTask)
+    return isinstance(find_task(recipe), SinglePassTask)
 
 
 def weights_of_run(run: Path) -> str:

@@ -1,7 +1,7 @@
 """What a run promises, asked of every task in the table: a new task keeps these or does not land.
 
-Word vectors and n-grams are counted in one pass: they have no checkpoints, and several processes
-are refused with the reason. docs/promises.md shows the same table.
+Word vectors and n-grams are learnt in a single pass: they have no checkpoints, and several
+processes are refused with the reason. docs/promises.md shows the same table.
 The task `regression` of another package (examples/plugin) is asked the same.
 """
 
@@ -34,7 +34,6 @@ from tests.promises.recipes import (
     COUNTED,
     EVERY,
     STEPPED,
-    is_counted,
     make_recipe,
     weights_of_run,
 )
@@ -52,7 +51,7 @@ def test_check_tells_parameters_and_memory_and_writes_nothing(name: str, tmp_pat
 @pytest.mark.parametrize("name", EVERY)
 def test_a_plan_says_memory_time_and_disk(name: str, tmp_path: Path) -> None:
     recipe = make_recipe(name, tmp_path)
-    plan = plan_recipe(recipe, device=None if is_counted(recipe) else "h200")
+    plan = plan_recipe(recipe, device=None if is_single_pass(recipe) else "h200")
     found = plan.as_dict()
     assert found["parameters"] > 0
     assert found["memory"]["total"] > 0
@@ -140,8 +139,8 @@ def test_a_recipe_is_described_or_the_reason_is_given(name: str, tmp_path: Path)
     recipe = make_recipe(name, tmp_path)
     file = tmp_path / "mine.yaml"
     file.write_text(write_recipe(recipe), encoding="utf-8")
-    if is_counted(recipe):
-        with pytest.raises(UsageError, match="its model is counted from the text"):
+    if is_single_pass(recipe):
+        with pytest.raises(UsageError, match="depends on the text alone"):
             describe_model(file)
     else:
         described = describe_model(file)
@@ -177,16 +176,6 @@ def test_models_are_compared_or_the_reason_is_given(name: str, tmp_path: Path) -
     assert second.verdict(metrics[0])
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_a_finished_run_is_not_written_over(name: str, tmp_path: Path) -> None:
-    recipe = make_recipe(name, tmp_path)
-    train(recipe, run=tmp_path / "run")
-    before = weights_of_run(tmp_path / "run")
-    with pytest.raises(UsageError, match="holds a run already"):
-        train(recipe, run=tmp_path / "run")
-    assert weights_of_run(tmp_path / "run") == before
-
-
 @pytest.mark.parametrize("name", STEPPED)
 def test_a_stopped_run_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
     whole = make_recipe(name, tmp_path, checkpoint_every=1)
@@ -197,38 +186,8 @@ def test_a_stopped_run_resumes_to_the_same_bits(name: str, tmp_path: Path) -> No
     assert weights_of_run(tmp_path / "halves") == weights_of_run(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("name", STEPPED)
-def test_a_finished_run_that_is_resumed_keeps_its_results_and_card(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The time and the memory of a session without a step are not those of the training."""
-    recipe = make_recipe(name, tmp_path)
-    run, model = tmp_path / "run", tmp_path / "run" / "model"
-    results = train(recipe, run=run).results
-    before = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
-    assert main(["train", str(run / "recipe.yaml"), "--run", str(run), "--resume"]) == 0
-    assert "is finished" in " ".join(capsys.readouterr().err.split())
-    assert {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()} == before
-    again = train(recipe, run=run, resume=True).results
-    assert json.loads(json.dumps(again)) == json.loads(json.dumps(dict(results)))
-
-
-def test_a_finished_run_that_was_not_measured_is_measured_by_resume(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = make_recipe("classification", tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(type(find_task(recipe)), "measure", lambda *_, **__: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            train(recipe, run=tmp_path / "run")
-    trained = json.loads((tmp_path / "run" / "model" / "results.json").read_text())
-    results = train(recipe, run=tmp_path / "run", resume=True).results
-    assert results["valid"]
-    assert {name: results[name] for name in trained} == trained, "those of the training stay"
-
-
 @pytest.mark.parametrize("name", ["word_vectors", COUNTED])
-def test_what_is_counted_cannot_be_resumed_and_says_why(name: str, tmp_path: Path) -> None:
+def test_a_single_pass_cannot_be_resumed_and_says_why(name: str, tmp_path: Path) -> None:
     recipe = make_recipe(name, tmp_path)
     train(recipe, run=tmp_path / "run")
     for resume in (False, True):

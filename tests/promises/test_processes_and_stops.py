@@ -47,7 +47,7 @@ def test_counting_by_two_processes_is_refused(
 ) -> None:
     for variable, value in TORCHRUN.items():
         monkeypatch.setenv(variable, value)
-    with pytest.raises(UsageError, match="is counted in one process"):
+    with pytest.raises(UsageError, match="is learnt in a single pass by one process"):
         train(make_recipe(name, tmp_path), run=tmp_path / "run")
 
 

@@ -41,7 +41,7 @@ class VariantResult:
     words_per_second: float | None = None
     """Speed of labelling the test set."""
     training_seconds: float | None = None
-    """Time of training or counting; given where a variant is counted, which has no steps."""
+    """Time of training; given where a variant is learnt in a single pass, which has no steps."""
 
     def verdict(self, metric: Metric) -> str:
         """Whether the variant differs significantly from the first one, in words."""

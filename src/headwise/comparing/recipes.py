@@ -103,7 +103,7 @@ def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> Com
 
 
 def _device_of(outcomes: Sequence[Outcome]) -> Literal["auto", "cpu", "cuda"]:
-    """Where the models were trained; what is counted uses the CPU."""
+    """Where the models were trained; a single pass uses the CPU."""
     recipes = [outcome.run.recipe for outcome in outcomes]
     trained = [recipe for recipe in recipes if isinstance(find_task(recipe), TrainedTask)]
     return training_of(trained[0]).device if trained else "cpu"
@@ -151,7 +151,7 @@ def _line(
 
 
 def _seconds(outcomes: Sequence[Outcome], name: str) -> float | None:
-    """The mean time of training or counting of a variant."""
+    """The mean time of training of a variant."""
     own = [outcome.results or {} for outcome in outcomes if outcome.run.variant == name]
     return _mean([result.get("training_seconds") for result in own])
 

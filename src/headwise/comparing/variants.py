@@ -67,7 +67,7 @@ class Run:
 
     @property
     def num_steps(self) -> int:
-        """Updates of its training; a model that is counted is one step."""
+        """Updates of its training; a single pass is one step."""
         is_trained = isinstance(find_task(self.recipe), TrainedTask)
         return training_of(self.recipe).steps if is_trained else 1
 
@@ -134,7 +134,7 @@ def _seed_of(recipe: AnyRecipe) -> int:
 
 def _check_models(variants: Mapping[str, AnyRecipe]) -> None:
     """Build every model without memory for its weights, so that impossible ones are refused before
-    the first training. The size of a counted model is known from its text alone.
+    the first training. The size of a model of a single pass is known from its text alone.
     """
     for name, recipe in variants.items():
         task = find_task(recipe)

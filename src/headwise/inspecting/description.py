@@ -26,7 +26,7 @@ from headwise.tasks.planned_step import PlannedStep, Sample
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.result_rows import result_rows
 from headwise.tasks.table import find_entry, find_task, name_task
-from headwise.tasks.task import CountedPart, CountedTask
+from headwise.tasks.task import SinglePassPart, SinglePassTask
 from headwise.tasks.translation.bundle import load_translator_bundle
 
 
@@ -172,9 +172,9 @@ class LayerDescription:
 
 @dataclass(frozen=True)
 class TableDescription:
-    """A model that was counted: its tables."""
+    """A model that was learnt in a single pass: its tables."""
 
-    parts: tuple[CountedPart, ...]
+    parts: tuple[SinglePassPart, ...]
 
     @property
     def parameters(self) -> int:
@@ -216,12 +216,12 @@ def describe_model(
         return _describe_bundle(find_bundle(path), length)
     recipe = load_recipe(name, overrides)
     task = find_task(recipe)
-    if isinstance(task, CountedTask):
+    if isinstance(task, SinglePassTask):
         raise UsageError(
-            f"{name}: its model is counted from the text, which alone says how large it becomes; "
+            f"{name}: how large its model becomes depends on the text alone; "
             f"`headwise plan {name}` predicts it from a part of the text, and `headwise describe "
             "RUN` describes the trained one",
-            f"{name}：该模型由文本计数得到，大小只取决于文本；`headwise plan {name}` "
+            f"{name}：该模型的大小只取决于文本；`headwise plan {name}` "
             "用一部分文本预测，`headwise describe 运行目录` 描述训练好的模型",
         )
     body = _describe_step(task.planned_step(recipe), length)
@@ -241,7 +241,7 @@ def _describe_bundle(path: Path, length: int) -> Description:
     entry = find_entry(word)
     assert entry is not None
     task = entry.implementation if recipe is None else find_task(recipe)
-    if isinstance(task, CountedTask):
+    if isinstance(task, SinglePassTask):
         body = TableDescription(task.describe_parts(path))
     else:
         assert recipe is not None, "only imported vectors have none"

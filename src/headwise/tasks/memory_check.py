@@ -79,9 +79,11 @@ def parts_of_process(
     )
 
 
-def check_counting_memory(bound: int, measure: Callable[[], TrainingCost], *, anyway: bool) -> None:
-    """The same for a model that is counted: `bound` bytes are certainly enough, `measure` predicts
-    what is needed.
+def check_single_pass_memory(
+    bound: int, measure: Callable[[], TrainingCost], *, anyway: bool
+) -> None:
+    """The same for a single pass: `bound` bytes are certainly enough, `measure` predicts what is
+    needed.
     """
     available = available_memory(torch.device("cpu"))
     if available is None or bound < available // 2:
@@ -90,11 +92,11 @@ def check_counting_memory(bound: int, measure: Callable[[], TrainingCost], *, an
     if needed <= (1 - MARGIN_OF_MEMORY) * available:
         return
     en = (
-        f"counting needs about {_amount(needed)}, {_amount(available)} are free; give less text, "
-        "or lower model.order (n-grams) or model.dim (word vectors)"
+        f"this training needs about {_amount(needed)}, {_amount(available)} are free; give less "
+        "text, or lower model.order (n-grams) or model.dim (word vectors)"
     )
     zh = (
-        f"计数约需 {_amount(needed)}，可用 {_amount(available)}；请减少文本，或减小 "
+        f"该训练约需 {_amount(needed)}，可用 {_amount(available)}；请减少文本，或减小 "
         "model.order（n 元语法）、model.dim（词向量）"
     )
     _refuse_or_warn((en, zh), may_fit=needed <= (1 + MARGIN_OF_MEMORY) * available or anyway)

@@ -1,13 +1,13 @@
 """From a recipe of any task to its plan: memory, speed and scaling of a training, or the cost of
-counting n-grams.
+a single pass (n-grams, word vectors).
 
     headwise plan base                         on this machine, measured in seconds
     headwise plan big --device h200 --gpus 64  from published figures
-    headwise plan ptb-ngram                    measured: a part of the text is counted
+    headwise plan ptb-ngram                    measured on a part of the text
 
 The task's training step (planned_step.py) is built on tensors without numbers and traced once. The
 plan assumes that 98 of 100 positions of a row hold a token; planned_step.py lists the other
-assumptions. The cost of counting n-grams depends on the text, so a part of the text is counted.
+assumptions. What a single pass costs depends on the text, so it is made over a part of it.
 """
 
 import math
@@ -33,7 +33,6 @@ from headwise.planning.cost_prediction import (
     predict_memory,
     predict_seconds,
 )
-from headwise.planning.counting_plan import CountingPlan
 from headwise.planning.hardware import DEVICES, GIB, Hardware
 from headwise.planning.machine_timing import Timings, measure_machine, time_operations
 from headwise.planning.multi_device import (
@@ -45,6 +44,7 @@ from headwise.planning.multi_device import (
     scale,
 )
 from headwise.planning.plan import Plan, PlannedRun
+from headwise.planning.single_pass_plan import SinglePassPlan
 from headwise.planning.smaller_batches import Proposal, propose
 from headwise.planning.step_tracing import StepTrace, trace_step
 from headwise.tasks.any_recipe import AnyRecipe
@@ -53,7 +53,7 @@ from headwise.tasks.named_files import check_named_files
 from headwise.tasks.planned_step import PlannedStep, choose_execution
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.table import find_task
-from headwise.tasks.task import CountedTask
+from headwise.tasks.task import SinglePassTask
 from headwise.training.choices import ShardedLayout
 from headwise.training.disk_space import count_run_bytes
 from headwise.training.gradient_checkpointing import blocks_of
@@ -78,21 +78,21 @@ def plan_recipe(
     gpus: int = 1,
     memory: float | None = None,
     bandwidth: float | None = None,
-) -> Plan | CountingPlan:
+) -> Plan | SinglePassPlan:
     """Predict a run by a recipe: here, or on a named device; memory in GiB, bandwidth between
     devices in GB/s.
     """
     if not isinstance(recipe, AnyRecipe):
         recipe = load_recipe(recipe, overrides)
     task = find_task(recipe)
-    if isinstance(task, CountedTask):
+    if isinstance(task, SinglePassTask):
         given = [
             name
             for name, value in (("--device", device), ("--bandwidth", bandwidth))
             if value is not None
         ]
         ignored = (*given, *(["--gpus"] if gpus > 1 else []))
-        return plan_counting(task, recipe, memory=memory, ignored=ignored)
+        return plan_single_pass(task, recipe, memory=memory, ignored=ignored)
     task.check_training(recipe)
     step = task.planned_step(recipe)
     plan = plan_step(step, device=device, gpus=gpus, memory=memory, bandwidth=bandwidth)
@@ -100,21 +100,21 @@ def plan_recipe(
     return replace(plan, vocabulary=size)
 
 
-def plan_counting(
-    task: CountedTask[Any, Any],
+def plan_single_pass(
+    task: SinglePassTask[Any, Any],
     recipe: AnyRecipe,
     *,
     memory: float | None = None,
     ignored: Sequence[str] = (),
-) -> CountingPlan:
-    """Predict a model that is counted, from its text; nothing is kept."""
+) -> SinglePassPlan:
+    """Predict a training in a single pass from its text; nothing is kept."""
     check_named_files(recipe)
     with tempfile.TemporaryDirectory(prefix="headwise-plan-") as temporary:
         prepared = task.prepare(recipe, Path(temporary), Silence())
-        cost = task.count_cost(recipe, prepared)
+        cost = task.predict_cost(recipe, prepared)
         sizes = task.sizes(recipe, prepared)
     free = available_memory(torch.device("cpu")) if memory is None else memory * GIB
-    return CountingPlan(
+    return SinglePassPlan(
         sizes=sizes,
         parameters=cost.parameters,
         memory=cost.memory,

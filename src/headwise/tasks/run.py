@@ -1,7 +1,8 @@
 """Runs the training of any task, from the recipe to the measured bundle.
 
     read the recipe → check recipe, files, memory → open the run directory → prepare the data
-    → build the model → check memory and disk → train (training/loop.py), or count
+    → build the model → check memory and disk → train (training/loop.py), or learn in
+      a single pass
     → save the bundle → measure → save again
 
     runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/   notes.json (if any)
@@ -34,7 +35,7 @@ from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.arguments import require_path
 from headwise.tasks.events import Events, MetricsWatcher, Silence
 from headwise.tasks.finished_run import has_scores, is_whole, saved_results
-from headwise.tasks.memory_check import check_counting_memory, explaining_memory
+from headwise.tasks.memory_check import check_single_pass_memory, explaining_memory
 from headwise.tasks.named_files import check_named_files
 from headwise.tasks.preflight import check_before_start, check_prepared
 from headwise.tasks.recipe import complete_recipe, load_recipe, recipe_from
@@ -42,8 +43,8 @@ from headwise.tasks.run_notes import keep_notes, warn_of_measuring
 from headwise.tasks.run_start import RunSummary, begin_run
 from headwise.tasks.table import find_task
 from headwise.tasks.task import (
-    Counted,
-    CountedTask,
+    SinglePassModel,
+    SinglePassTask,
     TrainedTask,
     refuse_several_processes,
     training_of,
@@ -51,7 +52,7 @@ from headwise.tasks.task import (
 from headwise.tasks.task_bundle import write_task_bundle
 from headwise.tasks.training_cost import measure_cost
 from headwise.training.checkpoints import count_bytes
-from headwise.training.disk_space import check_counted_room, check_room
+from headwise.training.disk_space import check_room, check_single_pass_room
 from headwise.training.loop import train as run_training
 from headwise.training.precision import choose_device
 from headwise.training.process_group import Processes, join_processes, world_size
@@ -83,8 +84,10 @@ def train(
     task = find_task(loaded)
     watcher = events or Silence()
     notes = warn_of_measuring(recipe, overrides)
-    if isinstance(task, CountedTask):
-        summary = _count(task, loaded, directory, watcher, notes, resume=resume, anyway=anyway)
+    if isinstance(task, SinglePassTask):
+        summary = _train_in_single_pass(
+            task, loaded, directory, watcher, notes, resume=resume, anyway=anyway
+        )
     else:
         summary = _train(task, loaded, directory, watcher, notes, resume=resume, anyway=anyway)
     return summary
@@ -159,8 +162,8 @@ def _tell_start(watcher: Events, recipe: AnyRecipe, sentence: str) -> None:
         watcher.learn_metrics(recipe.metrics)
 
 
-def _count(
-    task: CountedTask[Any, Any],
+def _train_in_single_pass(
+    task: SinglePassTask[Any, Any],
     recipe: AnyRecipe,
     directory: Path,
     watcher: Events,
@@ -169,36 +172,39 @@ def _count(
     resume: bool,
     anyway: bool,
 ) -> RunSummary:
-    """A model that is counted in one pass: there are no checkpoints to resume from."""
+    """A model that is learnt in a single pass: there are no checkpoints to resume from."""
     check_named_files(recipe)
-    reason = "this model is counted in one process", "该模型由一个进程计数得到"
+    reason = (
+        "this model is learnt in a single pass by one process",
+        "该模型由一个进程一遍学成",
+    )
     refuse_several_processes(world_size(), reason)
     _refuse_finished(directory)
 
-    def prepare_and_count() -> tuple[Any, Counted]:
+    def prepare_and_learn() -> tuple[Any, SinglePassModel]:
         prepared = task.prepare(recipe, directory / "data", watcher)
         watcher.note(task.describe_start(recipe, prepared, None))
-        _check_counting(task, recipe, prepared, anyway=anyway)
-        check_counted_room(directory, 0)
-        counted = task.count(recipe, prepared, watcher)
-        check_counted_room(directory, count_bytes(counted.weights))
-        return prepared, counted
+        _check_single_pass_memory(task, recipe, prepared, anyway=anyway)
+        check_single_pass_room(directory, 0)
+        learnt = task.learn(recipe, prepared, watcher)
+        check_single_pass_room(directory, count_bytes(learnt.weights))
+        return prepared, learnt
 
-    opened, (prepared, counted) = begin_run(directory, recipe, prepare_and_count, resume=resume)
+    opened, (prepared, learnt) = begin_run(directory, recipe, prepare_and_learn, resume=resume)
     with opened:
-        results = {**task.sizes(recipe, prepared), **counted.results}
+        results = {**task.sizes(recipe, prepared), **learnt.results}
         save = partial(
             write_task_bundle,
             opened.model,
             task,
             recipe,
             prepared,
-            weights=counted.weights,
+            weights=learnt.weights,
             notes=notes,
         )
         save(results=results)
         results |= task.measure(
-            recipe, prepared, counted.model, watcher=watcher, directory=directory
+            recipe, prepared, learnt.model, watcher=watcher, directory=directory
         )
         plain = {name: value for name, value in results.items() if not isinstance(value, dict)}
         opened.log.write({"kind": "count", "step": 0, **plain})
@@ -228,22 +234,22 @@ def check_run(
     place = directory
     if run is not None:
         place = require_path(run, "run", "runs/mine")
-        if isinstance(task, CountedTask):
+        if isinstance(task, SinglePassTask):
             _refuse_finished(place)
         settings = found.model_dump(mode="json")
         check_directory(place, settings, resume=resume, complete=complete_recipe)
-    counts = isinstance(task, CountedTask)
-    if counts:
+    is_single_pass = isinstance(task, SinglePassTask)
+    if is_single_pass:
         check_named_files(found)
     else:
         check_before_start(task, found, world_size(), anyway=anyway)
     prepared = task.prepare(found, directory, watcher)
     name = "RECIPE" if isinstance(recipe, AnyRecipe) else str(recipe)
-    if counts:
+    if is_single_pass:
         watcher.note(task.describe_start(found, prepared, None))
-        _check_counting(task, found, prepared, anyway=anyway)
-        cost = task.count_cost(found, prepared)
-        check_counted_room(place, cost.stored)
+        _check_single_pass_memory(task, found, prepared, anyway=anyway)
+        cost = task.predict_cost(found, prepared)
+        check_single_pass_room(place, cost.stored)
     else:
         check_prepared(task, found, prepared, num_processes=world_size(), anyway=anyway)
         module = task.build(found, prepared)
@@ -255,21 +261,21 @@ def check_run(
 
 
 def _refuse_finished(directory: Path) -> None:
-    """A counted model is finished or does not exist: there is nothing to resume."""
+    """A single pass is finished or left nothing: there is nothing to resume."""
     if (directory / RECIPE).exists() and has_learnt(directory):
         raise UsageError(
-            f"{directory} holds a run already, which is finished: a model that is counted has no "
-            "checkpoint to go on from; train anew in another --run",
-            f"{directory} 中已有一次运行，并且已经完成：计数得到的模型没有可供继续的检查点；"
+            f"{directory} holds a run already, which is finished: a model that is learnt in a "
+            "single pass has no checkpoint to go on from; train anew in another --run",
+            f"{directory} 中已有一次运行，并且已经完成：一遍学成的模型没有可供继续的检查点；"
             "请在另一个 --run 目录重新训练",
         )
 
 
-def _check_counting(
-    task: CountedTask[Any, Any], recipe: AnyRecipe, prepared: Any, *, anyway: bool
+def _check_single_pass_memory(
+    task: SinglePassTask[Any, Any], recipe: AnyRecipe, prepared: Any, *, anyway: bool
 ) -> None:
     bound = task.bound_memory(recipe, prepared)
-    check_counting_memory(bound, lambda: task.count_cost(recipe, prepared), anyway=anyway)
+    check_single_pass_memory(bound, lambda: task.predict_cost(recipe, prepared), anyway=anyway)
 
 
 def _open(

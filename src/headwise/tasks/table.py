@@ -159,7 +159,7 @@ def find_entry(word: object) -> TableEntry | None:
 
 
 def find_task(recipe: AnyRecipe) -> Any:
-    """The task of a recipe: a `TrainedTask` or a `CountedTask`."""
+    """The task of a recipe: a `TrainedTask` or a `SinglePassTask`."""
     entry = find_entry(recipe.task)
     if entry is None:
         words = ", ".join(task_words())
@@ -189,11 +189,11 @@ def _import(place: str) -> Any:
 
 @cache
 def _instance(place: str) -> Any:
-    from headwise.tasks.task import CountedTask, Task, TrainedTask
+    from headwise.tasks.task import SinglePassTask, Task, TrainedTask
 
     found = _import(place)
     if not (isinstance(found, type) and issubclass(found, Task)):
-        kinds = f"{_name(TrainedTask)} or {CountedTask.__name__}"
+        kinds = f"{_name(TrainedTask)} or {SinglePassTask.__name__}"
         raise _explain(place, f"{found!r} is no subclass of {kinds}")
     try:
         return found()

@@ -4,8 +4,9 @@
 
 A task is one entry in `table.py` and a folder under `tasks/` with a `recipe.py` (settings), a
 `task.py`, and the object that uses the trained model (a `Translator`, a `LanguageModel` …). There
-are two kinds of tasks. A `TrainedTask` learns by gradient steps. A `CountedTask` (n-grams, word
-vectors) builds its tables in a few passes over the text, without checkpoints. Locks, resuming,
+are two kinds of tasks. A `TrainedTask` learns by gradient steps. A `SinglePassTask` (n-grams, word
+vectors) learns its tables in one process and in a single pass, without checkpoints; word vectors
+may go over the text in several epochs. Locks, resuming,
 signals, torchrun, checks of disk and memory, `--check`, the log, the bundle and its model card are
 the same for all tasks and are in `run.py`. `planner.py` plans any task,
 `inspecting/description.py` describes it, and `comparing/recipes.py` compares models of one task by
@@ -58,8 +59,8 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class Counted:
-    """A model that was counted: its tables, what is said of it, and the object that is measured."""
+class SinglePassModel:
+    """What a single pass has learnt: tables, what is said of them, and the object to measure."""
 
     weights: Weights
     results: Mapping[str, Any]
@@ -67,8 +68,8 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class CountedPart:
-    """One table of a counted model, for `headwise describe`."""
+class SinglePassPart:
+    """One table of such a model, for `headwise describe`."""
 
     name: tuple[str, str]
     """In English and Chinese."""
@@ -80,7 +81,7 @@ class Task(ABC, Generic[RecipeType, Prepared]):
     """One kind of learning problem; see the head of this file."""
 
     def for_recipe(self, recipe: RecipeType) -> "Task[RecipeType, Prepared]":
-        """The task of this recipe, where recipes of one word are trained or counted."""
+        """The task of this recipe, where recipes of one task are of both kinds."""
         return self
 
     @abstractmethod
@@ -106,7 +107,7 @@ class Task(ABC, Generic[RecipeType, Prepared]):
         watcher: Events,
         directory: Path | None,
     ) -> dict[str, Any]:
-        """Final scores; `model` is the trained module or `Counted.model`."""
+        """Final scores; `model` is the trained module or `SinglePassModel.model`."""
         return {}
 
     def comparison_metrics(self, recipe: RecipeType) -> ComparisonMetrics:
@@ -211,35 +212,37 @@ class TrainedTask(Task[RecipeType, Prepared]):
         return weights_of(module)
 
 
-class CountedTask(Task[RecipeType, Prepared]):
-    """A task whose models are counted in a few passes by one process."""
+class SinglePassTask(Task[RecipeType, Prepared]):
+    """A task whose models are learnt in a single pass by one process, without checkpoints."""
 
     @abstractmethod
-    def count(self, recipe: RecipeType, prepared: Prepared, watcher: Events) -> Counted:
+    def learn(self, recipe: RecipeType, prepared: Prepared, watcher: Events) -> SinglePassModel:
         """Make the model."""
 
     @abstractmethod
-    def count_cost(self, recipe: RecipeType, prepared: Prepared) -> TrainingCost:
-        """What counting takes, measured on a part of the data."""
+    def predict_cost(self, recipe: RecipeType, prepared: Prepared) -> TrainingCost:
+        """What the pass takes, measured on a part of the data."""
 
     @abstractmethod
     def bound_memory(self, recipe: RecipeType, prepared: Prepared) -> int:
-        """Bytes that counting cannot exceed, from the sizes alone: nothing is measured."""
+        """Bytes that the pass cannot exceed, from the sizes alone: nothing is measured."""
 
     @abstractmethod
-    def describe_parts(self, directory: Path) -> tuple[CountedPart, ...]:
+    def describe_parts(self, directory: Path) -> tuple[SinglePassPart, ...]:
         """The tables of a bundle."""
 
 
 def training_of(recipe: AnyRecipe) -> TrainingSettings:
     """The `training` section of a recipe whose model learns by gradient steps."""
     training = getattr(recipe, "training", None)
-    assert isinstance(training, TrainingSettings), "only counted models have no gradient steps"
+    assert isinstance(training, TrainingSettings), (
+        "only tasks of a single pass have no `training` section of this kind"
+    )
     return training
 
 
 def refuse_several_processes(count: int, reason: tuple[str, str]) -> None:
-    """Counting is done by one process."""
+    """A single pass is made by one process."""
     if count > 1:
         raise UsageError(
             f"{count} processes were started, but {reason[0]}; run `headwise train` without "

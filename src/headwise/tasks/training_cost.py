@@ -59,7 +59,7 @@ class TrainingCost:
     seconds: float | None
     memory: int
     stored: int = 0
-    """Bytes of the finished model, where it is counted."""
+    """Bytes of the finished model, where it is learnt in a single pass."""
 
     def as_results(self) -> dict[str, int]:
         """For the summary of `--check`."""

@@ -4,10 +4,10 @@
     run        ≤ (kept + 1) checkpoints + best and averaged weights
                  + the finished model and a new one beside it
 
-`kept` is the number of checkpoints that the run keeps. A counted model (n-grams, word vectors) has
-no checkpoints, only the finished model and a new one beside it. Files that the run has already
-written count as available space, because new files replace them. Tested against: the largest size a
-run ever had, on a disk of exactly that size.
+`kept` is the number of checkpoints that the run keeps. A task of a single pass (n-grams, word
+vectors) has no checkpoints, only the finished model and a new one beside it. Files that the run has
+already written count as available space, because new files replace them. Tested against: the
+largest size a run ever had, on a disk of exactly that size.
 """
 
 import math
@@ -92,8 +92,8 @@ def check_room(run: Path, module: nn.Module, settings: TrainingSettings) -> None
     )
 
 
-def check_counted_room(run: Path, num_bytes: int) -> None:
-    """Raise if a counted model of so many bytes would fill the disk."""
+def check_single_pass_room(run: Path, num_bytes: int) -> None:
+    """Raise if a model of so many bytes that has no checkpoints would fill the disk."""
     _check_free(run, RunRoom(0, 0, 2, num_bytes), ("", ""))
 
 

@@ -102,7 +102,7 @@ def require_checkpoints(path: Path) -> None:
 def _trained_step(path: Path) -> int | None:
     """The last logged step of a run with a finished model.
 
-    None if there is no model, or if it was counted (n-grams) instead of trained.
+    None if there is no model, or if it was learnt in a single pass (n-grams).
     """
     if not (path / "model").is_dir() or not (path / "log.jsonl").is_file():
         return None

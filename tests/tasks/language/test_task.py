@@ -217,7 +217,7 @@ def test_counting_by_several_processes_is_refused(
     data = {"language": "en", "train": str(text)}
     recipe = recipe_from({"task": "language_modeling", "data": data})
     with pytest.raises(
-        UsageError, match="2 processes were started, but this model is counted in one process"
+        UsageError, match="2 processes were started, but this model is learnt in a single pass"
     ):
         train(recipe, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -26,8 +26,8 @@ from headwise.tasks.table import find_entry
 if TYPE_CHECKING:
     from headwise.inspecting.description import Description
     from headwise.inspecting.findings import Finding
-    from headwise.planning.counting_plan import CountingPlan
     from headwise.planning.plan import Plan
+    from headwise.planning.single_pass_plan import SinglePassPlan
     from headwise.tasks.run_start import RunSummary
     from headwise.tasks.translation.evaluation import MeasuredScores
     from headwise.training.progress import Progress
@@ -179,7 +179,7 @@ def print_description(description: "Description") -> None:
         print_table(headings, rows, title=title)
 
 
-def print_plan(plan: "Plan | CountingPlan") -> None:
+def print_plan(plan: "Plan | SinglePassPlan") -> None:
     for title, headings, rows in plan.tables():
         print_table(headings, rows, title=title)
     for line in plan.remarks():

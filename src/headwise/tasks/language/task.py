@@ -45,7 +45,14 @@ from headwise.tasks.language.text import (
 )
 from headwise.tasks.planned_step import PlannedStep, find_vocabularies
 from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
-from headwise.tasks.task import Counted, CountedPart, CountedTask, Learner, Task, TrainedTask
+from headwise.tasks.task import (
+    Learner,
+    SinglePassModel,
+    SinglePassPart,
+    SinglePassTask,
+    Task,
+    TrainedTask,
+)
 from headwise.tasks.training_cost import TrainingCost, Trial, first_batch
 from headwise.training.session import Evaluate
 
@@ -125,15 +132,17 @@ print(model.score(["…"])[0].perplexity, model.predict("…"))
         return LanguageModel.load(directory)
 
 
-class NgramTask(LanguageTask, CountedTask[LanguageRecipe, TokenizedText]):
+class NgramTask(LanguageTask, SinglePassTask[LanguageRecipe, TokenizedText]):
     """Count n-grams."""
 
-    def count(self, recipe: LanguageRecipe, prepared: TokenizedText, watcher: Events) -> Counted:
+    def learn(
+        self, recipe: LanguageRecipe, prepared: TokenizedText, watcher: Events
+    ) -> SinglePassModel:
         assert isinstance(recipe.model, NgramSettings)
         model, results = count_model(recipe.model, prepared, watcher)
-        return Counted(tables_of(model), results, model)
+        return SinglePassModel(tables_of(model), results, model)
 
-    def count_cost(self, recipe: LanguageRecipe, prepared: TokenizedText) -> TrainingCost:
+    def predict_cost(self, recipe: LanguageRecipe, prepared: TokenizedText) -> TrainingCost:
         assert isinstance(recipe.model, NgramSettings)
         return predict_cost(recipe.model, prepared)
 
@@ -141,12 +150,12 @@ class NgramTask(LanguageTask, CountedTask[LanguageRecipe, TokenizedText]):
         assert isinstance(recipe.model, NgramSettings)
         return bound_memory(recipe.model, prepared)
 
-    def describe_parts(self, directory: Path) -> tuple[CountedPart, ...]:
+    def describe_parts(self, directory: Path) -> tuple[SinglePassPart, ...]:
         """The table of each order."""
         model = load_language_bundle(directory).model
         assert isinstance(model, NgramModel)
         return tuple(
-            CountedPart(
+            SinglePassPart(
                 (f"{order}-grams: {len(level.keys):,}", f"{order} 元语法：{len(level.keys):,} 个"),
                 len(level.probabilities) + len(level.weights),
                 level.keys.nbytes + level.probabilities.nbytes + level.weights.nbytes,

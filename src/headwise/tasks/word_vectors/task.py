@@ -21,7 +21,7 @@ from headwise.language import say
 from headwise.models.vector_space import VectorSpace
 from headwise.tasks.comparison_metrics import ComparisonMetrics
 from headwise.tasks.events import Events
-from headwise.tasks.task import Counted, CountedPart, CountedTask
+from headwise.tasks.task import SinglePassModel, SinglePassPart, SinglePassTask
 from headwise.tasks.training_cost import TrainingCost
 from headwise.tasks.word_vectors.bundle import (
     CARD_USE,
@@ -48,7 +48,7 @@ UNSCORED = (
 """What a comparison says instead of a score."""
 
 
-class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
+class WordVectorTask(SinglePassTask[WordVectorRecipe, WordStream]):
     """Learn a vector for each word from the words around it."""
 
     def prepare(self, recipe: WordVectorRecipe, directory: Path, watcher: Events) -> WordStream:
@@ -68,7 +68,9 @@ class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
     def sizes(self, recipe: WordVectorRecipe, prepared: WordStream) -> dict[str, Any]:
         return {"words": len(prepared.words), "text_words": len(prepared)}
 
-    def count(self, recipe: WordVectorRecipe, prepared: WordStream, watcher: Events) -> Counted:
+    def learn(
+        self, recipe: WordVectorRecipe, prepared: WordStream, watcher: Events
+    ) -> SinglePassModel:
         last = WordProgress(0, 1, 0.0)
 
         def watch(progress: WordProgress) -> None:
@@ -86,9 +88,9 @@ class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
         }
         vectors = tables.inputs.numpy()
         space = VectorSpace(prepared.words, vectors, text_words=len(prepared))
-        return Counted({"vectors": torch.from_numpy(space.vectors)}, results, space)
+        return SinglePassModel({"vectors": torch.from_numpy(space.vectors)}, results, space)
 
-    def count_cost(self, recipe: WordVectorRecipe, prepared: WordStream) -> TrainingCost:
+    def predict_cost(self, recipe: WordVectorRecipe, prepared: WordStream) -> TrainingCost:
         """Learn from a part of the text, for the clock alone."""
         cut = int(np.searchsorted(prepared.ends, CHECKED_WORDS)) + 1
         part = replace(
@@ -108,14 +110,14 @@ class WordVectorTask(CountedTask[WordVectorRecipe, WordStream]):
         """The two tables and the text, four bytes a number."""
         return 4 * (2 * len(prepared.words) * recipe.model.dim + len(prepared))
 
-    def describe_parts(self, directory: Path) -> tuple[CountedPart, ...]:
+    def describe_parts(self, directory: Path) -> tuple[SinglePassPart, ...]:
         """The vectors; the second table of training is not kept."""
         vectors = load_word_vectors(directory).space.vectors
         name = (
             f"vectors: {len(vectors):,} words of {vectors.shape[1]} dimensions",
             f"词向量：{len(vectors):,} 个词，{vectors.shape[1]} 维",
         )
-        return (CountedPart(name, vectors.size, vectors.nbytes),)
+        return (SinglePassPart(name, vectors.size, vectors.nbytes),)
 
     def describe_start(
         self, recipe: WordVectorRecipe, prepared: WordStream, module: nn.Module | None

@@ -1,4 +1,4 @@
-"""The plan of a model that is counted or learnt without a training loop (n-grams, word vectors).
+"""The plan of a model that is learnt in a single pass (n-grams, word vectors).
 
 One process goes over the text, on the CPU of this machine. So the plan has the size of the tables,
 the time and the memory, and neither devices nor a layout. It is shown as tables in two languages
@@ -15,8 +15,8 @@ from headwise.planning.units import clock_of, mebibytes
 
 
 @dataclass(frozen=True)
-class CountingPlan:
-    """What counting a model takes, extrapolated from a part of its text."""
+class SinglePassPlan:
+    """What the pass takes, extrapolated from a part of its text."""
 
     sizes: Mapping[str, Any]
     """Of the prepared text: lines, tokens, vocabulary."""
@@ -36,9 +36,9 @@ class CountingPlan:
         """What does not apply, and what to change, in sentences."""
         remarks = [
             say(
-                "This model is counted by one process on the CPU of this machine: there are no "
-                "devices to choose, and several cannot share the work",
-                "该模型由一个进程在本机 CPU 上计数得到：没有设备可选，也不能由多个设备分担",
+                "This model is learnt in a single pass by one process on the CPU of this machine: "
+                "there are no devices to choose, and several cannot share the work",
+                "该模型由一个进程在本机 CPU 上一遍学成：没有设备可选，也不能由多个设备分担",
             )
             + (
                 say(
@@ -64,12 +64,12 @@ class CountingPlan:
         run: Rows = [
             *((_name_size(name), _number(value)) for name, value in self.sizes.items()),
             (say("parameters", "参数"), f"{self.parameters:,}"),
-            *([] if self.seconds is None else [(say("counting", "计数"), clock_of(self.seconds))]),
+            *([] if self.seconds is None else [(say("training", "训练"), clock_of(self.seconds))]),
             (say("disk for the model", "模型所需磁盘"), mebibytes(self.disk)),
         ]
         verdict = say("fits", "放得下") if self.fits else say("does NOT fit", "放不下")
         memory: Rows = [
-            (say("while counting", "计数时"), mebibytes(max(self.memory, 1 << 20))),
+            (say("during training", "训练时"), mebibytes(max(self.memory, 1 << 20))),
             (say("available", "可用"), f"{mebibytes(self.available)} ({verdict})"),
         ]
         return [(say("The run", "运行"), heading, run), (say("Memory", "内存"), heading, memory)]
