@@ -32,7 +32,7 @@ def make_recipe(name: str, folder: Path, **training: object) -> AnyRecipe:
     return recipe_from({**data, "training": {**data["training"], **training}})
 
 
-def is_counted(recipe: AnyRecipe) -> bool:
+def is_single_pass(recipe: AnyRecipe) -> bool:
     return isinstance(find_task(recipe), SinglePassTask)
 
 

@@ -9,7 +9,7 @@ from headwise.cli.main import main
 from headwise.errors import UsageError
 from headwise.tasks.run import train
 from headwise.tasks.table import find_task
-from tests.promises.test_every_task import EVERY, STEPPED, make_recipe, weights_of_run
+from tests.promises.recipes import EVERY, STEPPED, make_recipe, weights_of_run
 
 
 @pytest.mark.parametrize("name", EVERY)

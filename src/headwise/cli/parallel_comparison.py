@@ -101,7 +101,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--plot",
         type=OutputFile,
         metavar="FILE",
-        help=say("draw speed and quality (.png or .svg)", "画出速度与质量（.png 或 .svg）"),
+        help=say("draw speed and quality (.png or .svg)", "画出速度与质量（.png 或 .svg）")
+        + OutputFile.note(),
     )
 
 

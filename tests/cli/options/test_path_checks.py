@@ -116,6 +116,7 @@ WRITERS = {
     "demo --run": ["demo", "--run"],
     "distil --output": ["distil", MODEL, "--output"],
     "compare --directory": ["compare", "pocket", "model.norm.kind=layer,rms", "--directory"],
+    "compare --plot": ["compare", "parallel", MODEL, "--plot"],
     "translate --attention": ["translate", "--model", MODEL, "--text", "a", "--attention"],
     "evaluate --output": [*EVALUATE, "--output"],
     "export OUTPUT": ["export", MODEL],
@@ -131,6 +132,7 @@ ENDINGS = {
     "arpa FILE": ".arpa",
     "translate --attention": ".html",
     "attend --plot": ".png",
+    "compare --plot": ".png",
     "nearest --plot": ".png",
     "senses --plot": ".png",
 }
