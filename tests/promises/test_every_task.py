@@ -34,6 +34,7 @@ from tests.promises.recipes import (
     COUNTED,
     EVERY,
     STEPPED,
+    is_single_pass,
     make_recipe,
     weights_of_run,
 )
