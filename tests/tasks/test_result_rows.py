@@ -87,7 +87,7 @@ def test_a_task_that_declares_nothing_is_shown_by_its_keys() -> None:
     ]
 
 
-RECORDING = ("sizes", "_training_results", "as_results", "count_model", "count")
+RECORDING = ("sizes", "_training_results", "as_results", "count_model", "learn")
 """Functions whose dictionaries become results."""
 
 
