@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headwise.serving.app import create_app
-from headwise.serving.http import connection, connection_limit
+from headwise.serving.http import connection_limit
 from headwise.serving.http.server_settings import ServerSettings
 from headwise.serving.work.loaded_models import LoadedModel, load_models
 from tests.serving.running_server import RunningServer
@@ -30,7 +30,6 @@ def client(models: dict[str, LoadedModel]) -> Iterator[TestClient]:
 def running(
     models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[RunningServer]:
-    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.4)
     monkeypatch.setattr(connection_limit, "MIN_WAIT_SECONDS", 0.0)
     found = RunningServer(models)
     try:

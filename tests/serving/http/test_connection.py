@@ -51,17 +51,17 @@ def seconds_until_closed(connection: socket.socket, *, dripping: bytes = b"") ->
     ],
 )
 def test_whoever_does_not_ask_is_closed(
-    running: RunningServer, sent: bytes, dripping: bytes
+    running: RunningServer, monkeypatch: pytest.MonkeyPatch, sent: bytes, dripping: bytes
 ) -> None:
+    monkeypatch.setattr(module, "HEAD_SECONDS", 0.4)
     at_least = 0.0 if b"9999" in sent else 0.2  # after a reply there is nothing to wait for
     with running.connect(sent=sent) as connection:
         assert at_least < seconds_until_closed(connection, dripping=dripping) < 5
 
 
 def test_many_idle_connections_do_not_shut_others_out(
-    running: RunningServer, monkeypatch: pytest.MonkeyPatch
+    running: RunningServer,
 ) -> None:
-    monkeypatch.setattr(module, "HEAD_SECONDS", 60.0)
     idle = [running.connect() for _ in range(23)]
     assert all(running.is_answering() for _ in range(5))
     assert seconds_until_closed(idle[0]) < 5  # the longest idle one was dropped
@@ -73,7 +73,6 @@ def test_many_idle_connections_do_not_shut_others_out(
 def test_another_machine_has_a_bound_of_its_own(
     running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "HEAD_SECONDS", 60.0)
     monkeypatch.setattr(connection_limit, "MAX_PER_CLIENT", 2)
     monkeypatch.setattr(module, "is_loopback", lambda host: False)
     first, second, third = (running.connect() for _ in range(3))
