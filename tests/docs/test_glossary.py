@@ -6,6 +6,7 @@ whole (`filling`, not `fulfilling`) and in any case; Chinese words wherever they
 """
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ ORDINARY = (
 """Phrases in which a rejected word has its ordinary meaning."""
 
 
+@cache
 def rejected_words() -> dict[str, str]:
     """Each rejected word with the term that replaces it."""
     words: dict[str, str] = {}
@@ -36,17 +38,26 @@ def rejected_words() -> dict[str, str]:
     return words
 
 
+@cache
+def pattern_of(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of the words, as a whole word and in any case."""
+    either = "|".join(map(re.escape, words))
+    return re.compile(rf"(?<![A-Za-z])(?:{either})(?![A-Za-z])", re.IGNORECASE)
+
+
 def findings(path: Path) -> list[str]:
     """File, line and rejected word, with the term to write instead."""
     found = []
     text = path.read_text(encoding="utf-8")
     for phrase in ORDINARY:
         text = text.replace(phrase, "")
+    words = rejected_words()
     for number, line in enumerate(text.splitlines(), start=1):
-        for word, term in rejected_words().items():
-            if re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])", line, re.IGNORECASE):
-                where = path.relative_to(ROOT).as_posix()
-                found.append(f"{where}:{number}: {word!r}; write {term}")
+        if pattern_of(tuple(words)).search(line):
+            for word, term in words.items():
+                if pattern_of((word,)).search(line):
+                    where = path.relative_to(ROOT).as_posix()
+                    found.append(f"{where}:{number}: {word!r}; write {term}")
     return found
 
 

@@ -132,9 +132,9 @@ def known_values(files: Files, task: str) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def draw_recipe(number: int, files: Files) -> dict[str, Any]:
+def draw_recipe(number: int, files: Files, *, num_draws: int = DRAWS) -> dict[str, Any]:
     """Section by section; of some draws of each the first that goes with the sections before it, so
-    that many can be trained."""
+    that many can be trained. A single draw is not checked."""
     generator = numpy_generator("random recipes", number)
     shares = np.array([WEIGHTS.get(task, 1) for task in task_words()], dtype=float)
     task = task_words()[int(generator.choice(len(task_words()), p=shares / shares.sum()))]
@@ -148,8 +148,10 @@ def draw_recipe(number: int, files: Files) -> dict[str, Any]:
             and generator.random() < 0.8
         ):
             continue  # n-grams take nothing from it, and say so
-        for _ in range(DRAWS):
+        for _ in range(num_draws):
             recipe[name] = drawing.draw(schema["properties"][name], name)
+            if num_draws == 1:
+                break
             with contextlib.suppress(SettingsError):
                 check_recipe(recipe)
                 break

@@ -56,10 +56,13 @@ class DisconnectWatch:
     def __init__(self, request: Request, on_disconnect: Callable[[], None]) -> None:
         self.is_disconnected = False
         self._request, self._on_disconnect = request, on_disconnect
-        self._task = asyncio.ensure_future(self._listen())
+        self._task: asyncio.Task[None] | None = asyncio.ensure_future(self._listen())
 
     def stop(self) -> None:
-        self._task.cancel()
+        """Stop watching, and drop the task: it refers to this object."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
 
     async def _listen(self) -> None:
         while (await self._request.receive())["type"] != "http.disconnect":

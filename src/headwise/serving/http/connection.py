@@ -25,6 +25,7 @@ import socket
 import sys
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import (
@@ -227,9 +228,8 @@ class Connection(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED:
             self._refuse(_TOO_MANY)
         super().on_headers_complete()
-        cycle = self.cycle
-        transport: Any = ReplyTransport(self.transport, lambda: self._close_after(cycle))
-        cycle.transport = transport
+        transport: Any = ReplyTransport(self.transport, self.cycle, self._close_after)
+        self.cycle.transport = transport
 
     def on_message_complete(self) -> None:
         if self.parser.is_upgrade:
@@ -352,10 +352,25 @@ class Connection(HttpToolsProtocol):
 
 
 class ReplyTransport:
-    """The transport as a reply sees it: the connection decides how it is closed."""
+    """The transport as a reply sees it: the connection decides how it is closed.
 
-    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
-        self._transport, self.close = transport, close
+    It refers to the reply weakly, because the reply refers to it.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        cycle: RequestResponseCycle,
+        close_after: Callable[[RequestResponseCycle], None],
+    ) -> None:
+        self._transport, self._cycle, self._close_after = transport, ref(cycle), close_after
+
+    def close(self) -> None:
+        cycle = self._cycle()
+        if cycle is None:
+            self._transport.close()
+        else:
+            self._close_after(cycle)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
