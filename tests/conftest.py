@@ -13,12 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxtyping import install_import_hook
+from tests.shape_checks import check_shapes_of
 
-install_import_hook(
-    ["headwise.attention", "headwise.positions", "headwise.blocks", "headwise.models"],
-    "beartype.beartype",
-)
+check_shapes_of(["headwise.attention", "headwise.positions", "headwise.blocks", "headwise.models"])
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
