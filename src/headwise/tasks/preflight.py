@@ -1,7 +1,8 @@
 """Checks before a training of any task: what is refused or warned of before time is spent.
 
-    before data is read      device, frozen weights, named files, memory if the recipe alone tells
-                             the sizes of the model, the task's own checks (`TrainedTask.check`)
+    before data is read      device, the number of processes, frozen weights, named files, memory if
+                             the recipe alone tells the sizes of the model, the task's own checks
+                             (`TrainedTask.check`)
     with the prepared data   memory by the true sizes, and the batch against the corpus
 
 Only the first of several processes warns. Tested by `tests/promises` for every task.
@@ -40,6 +41,7 @@ def check_before_start(
     training = training_of(recipe)
     choose_device(training.device)
     task.check_training(recipe)
+    task.planned_step(recipe).check_processes(num_processes)
     if training.freeze:
         with torch.device("meta"):
             step = task.planned_step(recipe)
