@@ -9,7 +9,7 @@ import pytest
 
 from headwise.cli.terminal.display import print_summary
 from headwise.errors import SettingsError
-from headwise.tasks.bundle import explain_task
+from headwise.tasks.accepted_models import explain_task
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run_start import RunSummary
 from headwise.tasks.table import TASKS, find_entry, task_words
