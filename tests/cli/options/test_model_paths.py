@@ -80,8 +80,8 @@ COMMANDS: dict[str, tuple[list[str], set[str], Callable[[Path], Any] | None]] = 
         {VECTORS, CLASSES, TAGS, MASKED, ELMO},
         load_word_reader,
     ),
-    "serve MODEL": (["serve", "--keys", GONE], SERVED, lambda path: load_model("x", path)),
-    "explore MODEL": (["explore", "--keys", GONE], SERVED, lambda path: load_model("x", path)),
+    "serve MODEL": (["serve"], SERVED, lambda path: load_model("x", path)),
+    "explore MODEL": (["explore"], SERVED, lambda path: load_model("x", path)),
 }
 ANY_TASK = {"describe MODEL"}
 AFTER = {"export MODEL": ["new"], "arpa MODEL": ["new.arpa"]}
