@@ -5,7 +5,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.options.model_paths import ExportedModelPath
+from headwise.cli.options.model_paths import ExportedPath
 from headwise.cli.options.paths import NewOutput, SentenceFile
 from headwise.language import say
 
@@ -48,10 +48,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
     )
     parser.add_argument(
-        "model",
-        type=ExportedModelPath,
-        metavar="MODEL",
-        help=say("a bundle or run", "模型或运行目录"),
+        "model", type=ExportedPath, metavar="MODEL", help=say("a bundle or run", "模型或运行目录")
     )
     parser.add_argument(
         "output",
@@ -89,7 +86,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     """Which models are accepted depends on the output."""
-    arguments.model = ExportedModelPath.into(arguments.output, arguments.model)
+    arguments.model = ExportedPath.into(arguments.output, arguments.model)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -144,13 +144,13 @@ class WordReaderPath(ModelPath):
         return WORD_READERS
 
 
-class ExportedModelPath(ModelPath):
+class ExportedPath(ModelPath):
     """A model that can be written into `output`, whose name decides the format."""
 
     output = ""
 
     @classmethod
-    def into(cls, output: str, model: str) -> "ExportedModelPath":
+    def into(cls, output: str, model: str) -> "ExportedPath":
         path = cls(model)
         path.output = output
         return path
