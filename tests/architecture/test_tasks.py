@@ -30,8 +30,8 @@ NAMED = {
     "serving/api/translation_stream.py": "translation: the name of an event",
     "serving/schemas/models.py": "word_vectors: a kind of model in the server's list",
     "serving/work/loaded_models.py": "the models for which the server has routes",
+    "tasks/accepted_models.py": "word_vectors: vectors that were imported have no recipe",
     "settings/reading.py": "translation: what a recipe without `task:` is for",
-    "tasks/bundle.py": "word_vectors: vectors that were imported have no recipe",
 }
 OTHER_NUMBERS = {
     # Numbers of a task that are also called as something that every run has, and what that is.

@@ -1,5 +1,5 @@
-"""A mistake is answered before torch is loaded: a wrong option, a missing model, recipe or text,
-options that do not go together."""
+"""A mistake is answered before torch is loaded: a wrong option, a missing model, recipe or text, a
+model of another task, options that do not go together."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import COMMANDS
+from tests.cli.named_tasks import name_task
 
 # Each command line in a process of its own, forked from one that has only the command line loaded.
 SCRIPT = """
@@ -30,6 +31,13 @@ for words in json.load(sys.stdin):
     os.wait()
 """
 MISSING = "nowhere"
+MODELS = {
+    "model": "translation",
+    "language": "language_modeling",
+    "labels": "classification",
+    "words": "word_vectors",
+    "masked": "masked_language",
+}
 CASES: dict[str, list[list[str]]] = {
     "demo": [["--run", "text/run"], ["--pair", "en-en"]],
     "plan": [[MISSING], ["pockte"], ["pocket", "training.steps"]],
@@ -49,12 +57,14 @@ CASES: dict[str, list[list[str]]] = {
         ["lineage", "--directory", "new", "--jobs", "2"],
         ["pocket", "model.dim=8,16"],
         ["parallel", MISSING],
+        ["parallel", "words"],
         ["parallel", "model", "--batches", "0"],
         ["parallel", "model", "--source", "text"],
         ["parallel", "model", "--directory", "new"],
     ],
     "distil": [
         [MISSING, "--output", "new"],
+        ["labels", "--output", "new"],
         ["model"],
         ["model", "--output", "text/new"],
         ["model", "--output", "new", "--data", "pockte"],
@@ -65,49 +75,77 @@ CASES: dict[str, list[list[str]]] = {
     ],
     "translate": [
         ["--model", MISSING, "text"],
+        ["--model", "words", "text"],
         ["--model", "model", MISSING],
         ["--model", "model", "bad"],
         ["--model", "model", "text", "--text", "a"],
         ["--model", "model", "text", "--attention", "x.txt"],
     ],
-    "explore": [[MISSING], ["a b=model"]],
-    "serve": [[MISSING], ["model", "--keys", MISSING], ["model", "--runs", MISSING]],
+    "explore": [[MISSING], ["masked"], ["a b=model"]],
+    "serve": [[MISSING], ["masked"], ["model", "--keys", MISSING], ["model", "--runs", MISSING]],
     "key": [["alice", "--keys", "text/keys"], ["no name", "--keys", "new"]],
     "evaluate": [
         ["--model", MISSING, "--source", "text", "--reference", "text"],
+        ["--model", "words", "--source", "text", "--reference", "text"],
         ["--model", "model", "--source", MISSING, "--reference", "text"],
         ["--model", "model", "--source", "text", "--reference", MISSING],
         ["--model", "model", "--source", "text", "--reference", "text", "--output", "text"],
         ["--reference", "text"],
         ["--model", "model", "--reference", "text"],
     ],
-    "export": [[MISSING, "new"], ["model", "text"], ["model", "new", "--probes", MISSING]],
+    "export": [
+        [MISSING, "new"],
+        ["model", "text"],
+        ["words", "new"],
+        ["model", "new", "--probes", MISSING],
+    ],
     "attend": [["--keys", "1"], ["--example", "waist", "--plot", "x.txt"]],
     "score": [
         ["--model", MISSING, "a"],
         ["--model", "m.arpa", "a"],
-        ["--model", "model", "--file", MISSING],
+        ["--model", "language", "--file", MISSING],
+        ["--model", "model", "a"],
     ],
     "predict": [
         ["--model", MISSING, "a"],
-        ["--model", "model", "--file", MISSING],
-        ["--model", "model", "a", "--file", "b"],
+        ["--model", "language", "--file", MISSING],
+        ["--model", "model", "a"],
+        ["--model", "language", "a", "--file", "b"],
     ],
-    "generate": [["--model", MISSING, "a"]],
-    "classify": [["--model", MISSING, "a"], ["--model", "model", "--file", MISSING]],
-    "tag": [["--model", MISSING, "a"], ["--model", "model", "a", "--file", "text"]],
-    "arpa": [[MISSING, "new.arpa"], ["model", "text"], ["model", "new.txt"]],
-    "nearest": [["a", "--model", MISSING], ["a", "--model", "model", "--plot", "x.txt"]],
+    "generate": [["--model", MISSING, "a"], ["--model", "labels", "a"]],
+    "classify": [
+        ["--model", MISSING, "a"],
+        ["--model", "labels", "--file", MISSING],
+        ["--model", "language", "a"],
+    ],
+    "tag": [
+        ["--model", MISSING, "a"],
+        ["--model", "labels", "a"],
+        ["--model", "model", "a", "--file", "text"],
+    ],
+    "arpa": [
+        [MISSING, "new.arpa"],
+        ["model", "new.arpa"],
+        ["language", "text"],
+        ["language", "new.txt"],
+    ],
+    "nearest": [
+        ["a", "--model", MISSING],
+        ["a", "--model", "model"],
+        ["a", "--model", "words", "--plot", "x.txt"],
+    ],
     "vectors": [
         ["score", "--model", MISSING, "text"],
-        ["score", "--model", "model", MISSING],
-        ["export", "--model", "model", "text"],
+        ["score", "--model", "words", MISSING],
+        ["score", "--model", "model", "text"],
+        ["export", "--model", "words", "text"],
         ["import", MISSING, "--to", "new"],
     ],
     "senses": [
         ["--model", MISSING],
-        ["--model", "model", "--train", MISSING],
-        ["--model", "model", "--plot", "x.txt"],
+        ["--model", "model"],
+        ["--model", "words", "--train", MISSING],
+        ["--model", "words", "--plot", "x.txt"],
     ],
     "describe": [[MISSING], ["pockte"], ["empty"]],
     "doctor": [[MISSING]],
@@ -125,8 +163,8 @@ def _answers(
     (folder / "text").write_text("a\n", encoding="utf-8")
     (folder / "bad").write_bytes(b"\xff\n")
     (folder / "empty").mkdir()
-    (folder / "model").mkdir()
-    (folder / "model" / "MANIFEST.json").write_text("{}", encoding="utf-8")
+    for name, task in MODELS.items():
+        name_task(folder / name, task)
     lines = [
         [command, *words]
         for command, cases in CASES.items()
@@ -149,7 +187,9 @@ def _answers(
         words, status, heavy, said = json.loads(line)
         found[words[0]].append((words, status, heavy, said))
     assert sum(map(len, found.values())) == len(lines)
-    assert sorted(path.name for path in Path(folder).iterdir()) == ["bad", "empty", "model", "text"]
+    assert sorted(path.name for path in Path(folder).iterdir()) == sorted(
+        ["bad", "empty", "text", *MODELS]
+    )
     return found
 
 

@@ -110,6 +110,20 @@ def test_rows_that_cannot_be_shared(store: TokenStore, process: int, num_process
         take(store, 1, share=Share(process, num_processes))
 
 
+@pytest.mark.parametrize(
+    ("share", "rows", "message"),
+    [
+        (Share(0, 2, 1), 1, "1 row cannot .* raise training.batch_tokens to 26 or more"),
+        (Share(0, 5, 2), 2, "4 rows cannot .* raise training.batch_tokens to 39 or more"),
+    ],
+)
+def test_the_refusal_of_a_share_names_the_batch_that_suffices(
+    share: Share, rows: int, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        share.check(rows, 13)
+
+
 def test_a_pair_longer_than_a_row(store: TokenStore) -> None:
     with pytest.raises(
         UsageError, match=r"a source sentence has \d+ tokens with its end, a row holds 8"

@@ -10,6 +10,8 @@ import logging
 import re
 import shutil
 from collections import namedtuple
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -23,12 +25,15 @@ from headwise.explorer.data.run_logs import declared_tasks, list_runs
 from headwise.inspecting.bundle_summary import summarize_bundle
 from headwise.inspecting.description import describe_model
 from headwise.language import use_language
+from headwise.tasks.events import Silence
 from headwise.tasks.planner import plan_recipe
 from headwise.tasks.recipe import load_recipe, recipe_from, write_recipe
 from headwise.tasks.result_rows import EVERY_RUN, result_rows
 from headwise.tasks.run import check_run, train
 from headwise.tasks.table import find_entry, find_task
+from headwise.tasks.task import Learner
 from headwise.training.checkpoints import DiskFullError
+from headwise.training.progress import Progress
 from tests.plugins.regression import WORD as ADDED
 from tests.promises.recipes import (
     COUNTED,
@@ -222,6 +227,47 @@ def test_a_missing_file_leaves_nothing_behind(name: str, tmp_path: Path) -> None
     with pytest.raises(DataError, match="nowhere"):
         train(recipe_from(data), run=tmp_path / "a" / "run")
     assert not (tmp_path / "a").exists()
+
+
+@dataclass(frozen=True)
+class RefusedBatches:
+    """Data that are refused when the first batch is made."""
+
+    fingerprint = "none"
+
+    def stream(self, cursor: object) -> Iterator[tuple[object, dict[str, int]]]:
+        raise DataError("cannot be learnt from", "无法从中学习")
+        yield
+
+
+@pytest.mark.parametrize("place", ["learner", "first batch"])
+@pytest.mark.parametrize("name", STEPPED)
+def test_a_refusal_before_the_first_update_leaves_nothing_behind(
+    name: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(name, tmp_path)
+    make_learner = find_task(recipe).learner
+
+    def learner(*given: object, **named: object) -> Learner:
+        if place == "learner":
+            raise DataError("cannot be learnt from", "无法从中学习")
+        return replace(make_learner(*given, **named), batches=RefusedBatches())
+
+    monkeypatch.setattr(type(find_task(recipe)), "learner", lambda task, *a, **b: learner(*a, **b))
+    with pytest.raises(DataError, match="cannot be learnt from"):
+        train(recipe, run=tmp_path / "a" / "run")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_run_that_has_begun_to_learn_is_kept_when_it_is_refused(tmp_path: Path) -> None:
+    class Refusing(Silence):
+        def training(self, progress: Progress) -> None:
+            if progress.step > 0:
+                raise DataError("no more", "没有了")
+
+    with pytest.raises(DataError, match="no more"):
+        train(make_recipe("classification", tmp_path), run=tmp_path / "run", events=Refusing())
+    assert (tmp_path / "run" / "recipe.yaml").exists()
 
 
 def test_a_start_that_fails_keeps_data_that_were_there_before(tmp_path: Path) -> None:

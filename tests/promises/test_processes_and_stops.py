@@ -1,5 +1,6 @@
 """What a run promises about several processes, signals, and runs that are not finished."""
 
+import contextlib
 import json
 import shutil
 from pathlib import Path
@@ -9,9 +10,11 @@ import pytest
 from headwise.errors import CheckpointError, TrainingStopped, UsageError
 from headwise.inspecting.bundle_summary import summarize_bundle
 from headwise.tasks.checkpoint_bundle import write_checkpoint_bundle
-from headwise.tasks.run import train
+from headwise.tasks.planner import plan_recipe
+from headwise.tasks.run import check_run, train
 from headwise.tasks.table import find_task
 from headwise.tasks.task import training_of
+from headwise.training.process_group import OneProcess
 from tests.promises.recipes import (
     COUNTED,
     STEPPED,
@@ -84,3 +87,35 @@ def test_a_model_without_checkpoints_says_so(name: str, tmp_path: Path) -> None:
     train(make_recipe(name, tmp_path), run=tmp_path / "run")
     with pytest.raises(UsageError, match="made in one pass, without checkpoints"):
         write_checkpoint_bundle(tmp_path / "run", "last", tmp_path / "early")
+
+
+class FirstOfFive(OneProcess):
+    """What a training asks before data are read."""
+
+    count = 5
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_processes_that_cannot_share_an_update_are_refused_before_data_are_read(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one sentence by a training, by --check and by a plan."""
+    recipe = make_recipe(name, tmp_path, batch_tokens=1, accumulation=3)
+
+    def prepare(*_: object) -> None:
+        raise AssertionError("data are read")
+
+    monkeypatch.setattr(type(find_task(recipe)), "prepare", prepare)
+    monkeypatch.setattr(
+        "headwise.tasks.run.join_processes", lambda: contextlib.nullcontext(FirstOfFive())
+    )
+    monkeypatch.setattr("headwise.tasks.run.world_size", lambda: 5)
+    with pytest.raises(UsageError, match="cannot be shared by 5 processes") as refused:
+        train(recipe, run=tmp_path / "a" / "run")
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(UsageError) as checked:
+        check_run(recipe, directory=tmp_path / "scratch")
+    assert str(checked.value) == str(refused.value)
+    plan = plan_recipe(recipe, device="h200", gpus=5)
+    assert plan.as_dict()["refusal"] == str(refused.value)
+    assert "training." in str(refused.value)

@@ -202,7 +202,7 @@ def test_rows_that_do_not_suffice_are_refused_as_training_would() -> None:
     plan = plan_recipe(made_recipe(), device="h200", gpus=6)
     sentence = (
         "5 rows cannot be shared by 6 processes; each needs at least one: raise "
-        "training.batch_tokens"
+        "training.batch_tokens to 144 or more, or start fewer processes"
     )
     run, _, _, scaling = plan.tables()
     assert sentence in str(run)

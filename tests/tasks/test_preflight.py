@@ -1,11 +1,13 @@
 """What every task is asked before its training."""
 
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headwise.errors import UsageError
 from headwise.tasks import memory_check
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.events import Silence
@@ -17,7 +19,7 @@ from headwise.tasks.preflight import (
     warn_of_lost_dropout,
 )
 from headwise.tasks.recipe import recipe_from
-from headwise.tasks.run import check_run
+from headwise.tasks.run import check_run, train
 from headwise.tasks.table import find_task
 from headwise.tasks.task import training_of
 from tests.tasks.every_task import TEXT, recipe_of
@@ -113,3 +115,32 @@ def test_pieces_are_refused_before_the_text_is_read(monkeypatch: pytest.MonkeyPa
     with pytest.raises(TooLargeError, match=r"lower model\.dim"):
         check_before_start(find_task(recipe), recipe, 1, anyway=False)
     assert training_of(recipe).batch_tokens == 512
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"compile": "on"}, "no compiler for cpu is installed"),
+        ({"tensorboard": True}, "TensorBoard is not installed"),
+    ],
+)
+def test_what_the_machine_lacks_is_refused_before_data_are_read(
+    settings: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = recipe_of("classification", tmp_path).model_dump(mode="json")
+    recipe = recipe_from({**data, "training": {**data["training"], **settings}})
+    monkeypatch.setattr("headwise.training.compilation.find_compiler", lambda device: None)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    monkeypatch.setattr(type(find_task(recipe)), "prepare", None)
+    with pytest.raises(UsageError, match=message):
+        check_run(recipe, directory=tmp_path / "scratch")
+    with pytest.raises(UsageError, match=message):
+        train(recipe, run=tmp_path / "a" / "run")
+    assert not (tmp_path / "a").exists()
+
+
+def test_graphs_of_several_processes_are_refused_before_data_are_read(tmp_path: Path) -> None:
+    data = recipe_of("classification", tmp_path).model_dump(mode="json")
+    recipe = recipe_from({**data, "training": {**data["training"], "cuda_graphs": "on"}})
+    with pytest.raises(UsageError, match="sums over processes is not recorded"):
+        check_before_start(find_task(recipe), recipe, 2, anyway=False)

@@ -9,7 +9,7 @@ import pytest
 
 from headwise.cli.terminal.display import print_summary
 from headwise.errors import SettingsError
-from headwise.tasks.bundle import explain_task
+from headwise.tasks.accepted_models import explain_task
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run_start import RunSummary
 from headwise.tasks.table import TASKS, find_entry, task_words
@@ -34,6 +34,12 @@ def test_words_that_share_a_task_name_their_own_command(
     assert f"headwise {command} --model" in capsys.readouterr().out
 
 
+def test_a_form_that_is_read_without_torch_is_that_of_the_recipe_type() -> None:
+    for entry in TASKS:
+        assert entry.form_place
+        assert entry.form is entry.recipe_type.bundle_form
+
+
 MODULE = """
 from headwise.tasks.table import TableEntry
 GOOD = TableEntry("good", "", "headwise.tasks.language.recipe:LanguageRecipe", "nowhere:Task")
@@ -41,6 +47,7 @@ PARTS = TableEntry("parts", "", "nowhere.recipe:Recipe", "nowhere.task:Task")
 RECIPE = "headwise.tasks.language.recipe:LanguageRecipe"
 NUMBER = TableEntry("recipe_is_a_number", "", "sys:maxsize", "nowhere.task:Task")
 OTHER = TableEntry("another", "", RECIPE, "nowhere.task:Task")
+FORMLESS = TableEntry("formless", "", RECIPE, "nowhere.task:Task", form_place="sys:maxsize")
 NO_TASK = TableEntry("no_task", "", RECIPE, "somebody:NoTask")
 FAILS = TableEntry("fails", "", RECIPE, "somebody:Fails")
 ODD = TableEntry("odd", "", RECIPE, "somebody:Odd")
@@ -54,6 +61,7 @@ def __getattr__(name):
 """
 ENTRIES = """[headwise.tasks]
 good = somebody:GOOD
+formless = somebody:FORMLESS
 parts = somebody:PARTS
 wrong = missing_module:MODULE
 number = sys:maxsize
@@ -78,6 +86,7 @@ def somebody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_words_of_packages_are_listed_without_importing_them(somebody: Path) -> None:
     assert task_words()[len(TASKS) :] == (
         "fails",
+        "formless",
         "good",
         "mismatch",
         "no_task",
@@ -127,6 +136,16 @@ def test_a_task_that_cannot_be_made_is_told(somebody: Path, word: str, message: 
     assert entry is not None
     with pytest.raises(SettingsError, match=message):
         _ = entry.implementation
+
+
+def test_the_form_of_bundles_of_a_package(somebody: Path) -> None:
+    """By default it is that of the recipe type."""
+    good, formless = find_entry("good"), find_entry("formless")
+    assert good is not None
+    assert formless is not None
+    assert good.form is good.recipe_type.bundle_form
+    with pytest.raises(SettingsError, match=r"sys:maxsize.*\d+ is no headwise.tasks.bundle_form"):
+        _ = formless.form
 
 
 def test_two_packages_with_one_task_are_refused(somebody: Path) -> None:

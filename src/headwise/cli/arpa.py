@@ -3,7 +3,8 @@
 import argparse
 import sys
 
-from headwise.cli.options.paths import LanguageBundlePath, NewOutput
+from headwise.cli.options.model_paths import LanguageBundlePath
+from headwise.cli.options.paths import NewOutput
 from headwise.language import say
 
 

@@ -4,8 +4,8 @@ import argparse
 import json
 import sys
 
+from headwise.cli.options.model_paths import ModelOrRecipe
 from headwise.cli.options.parser import override, positive
-from headwise.cli.options.paths import ModelOrRecipe
 from headwise.language import say
 
 

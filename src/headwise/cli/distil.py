@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.cli.launcher import is_first_process
+from headwise.cli.options.model_paths import TranslatorPath
 from headwise.cli.options.parser import add_computing, override, positive
-from headwise.cli.options.paths import ModelPath, OutputDirectory, RecipeName, TextFilePath
+from headwise.cli.options.paths import OutputDirectory, RecipeName, TextFilePath
 from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 
@@ -59,7 +60,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "teacher",
-        type=ModelPath,
+        type=TranslatorPath,
         metavar="TEACHER",
         help=say("a translator: a bundle or a finished run", "翻译模型：模型目录或已完成的运行"),
     )

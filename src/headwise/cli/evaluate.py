@@ -8,15 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.model_paths import TranslatorOrCheckpoint, TranslatorOrText, UnfinishedRun
 from headwise.cli.options.parser import add_checkpoint, add_computing
-from headwise.cli.options.paths import (
-    ExistingRun,
-    ModelOrCheckpoint,
-    ModelOrText,
-    OutputFile,
-    SentenceFile,
-    TextFilePath,
-)
+from headwise.cli.options.paths import OutputFile, SentenceFile, TextFilePath
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -48,7 +42,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--model", type=ModelOrCheckpoint, metavar="DIR", help=say("a bundle", "模型目录")
+        "--model", type=TranslatorOrCheckpoint, metavar="DIR", help=say("a bundle", "模型目录")
     )
     add_checkpoint(parser)
     parser.add_argument(
@@ -69,7 +63,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--against",
-        type=ModelOrText,
+        type=TranslatorOrText,
         metavar="DIR|FILE",
         help=say("second model or hypothesis file", "第二个模型或译文文件"),
     )
@@ -117,7 +111,7 @@ def _add_scoring(parser: argparse.ArgumentParser) -> None:
 def check(arguments: argparse.Namespace) -> None:
     _measurement(arguments).check()
     if arguments.checkpoint is not None:
-        arguments.model = ExistingRun(arguments.model)  # it may have no model yet
+        arguments.model = UnfinishedRun.of(arguments.model)
 
 
 def _measurement(arguments: argparse.Namespace) -> "Measurement":

@@ -7,8 +7,8 @@ import webbrowser
 from pathlib import Path
 from typing import get_args
 
+from headwise.cli.options.model_paths import ServedModelPath
 from headwise.cli.options.parser import add_computing
-from headwise.cli.options.paths import NamedModelPath
 from headwise.cli.serve import add_listening, announce, require_server, server_settings
 from headwise.errors import UsageError
 from headwise.language import say
@@ -48,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "models",
         nargs="*",
-        type=NamedModelPath,
+        type=ServedModelPath,
         metavar="MODEL",
         help=say(
             "bundles or runs, or NAME=DIR (default: the demos in runs/demo and runs/demo-XX-YY)",

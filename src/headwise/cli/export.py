@@ -5,7 +5,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.options.paths import ModelPath, NewOutput, SentenceFile
+from headwise.cli.options.model_paths import ExportedPath
+from headwise.cli.options.paths import NewOutput, SentenceFile
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
     )
     parser.add_argument(
-        "model", type=ModelPath, metavar="MODEL", help=say("a bundle or run", "模型或运行目录")
+        "model", type=ExportedPath, metavar="MODEL", help=say("a bundle or run", "模型或运行目录")
     )
     parser.add_argument(
         "output",
@@ -81,6 +82,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
     )
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Which models are accepted depends on the output."""
+    arguments.model = ExportedPath.into(arguments.output, arguments.model)
 
 
 def run(arguments: argparse.Namespace) -> int:

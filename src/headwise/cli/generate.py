@@ -5,8 +5,8 @@ import json
 import sys
 
 from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.model_paths import LanguageModelPath
 from headwise.cli.options.parser import add_checkpoint, positive
-from headwise.cli.options.paths import LanguageModelPath
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say

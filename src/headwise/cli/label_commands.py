@@ -8,8 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.model_paths import LabelModelPath
 from headwise.cli.options.parser import add_checkpoint
-from headwise.cli.options.paths import STANDARD_INPUT, Input, LabelModelPath, SentenceStream
+from headwise.cli.options.paths import STANDARD_INPUT, Input, SentenceStream
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 BLOCK = 1024
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, model: type[LabelModelPath]) -> None:
+    """The options; `model` is the type of the models that the command is for."""
     parser.add_argument(
         "texts",
         nargs="*",
@@ -31,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         required=True,
-        type=LabelModelPath,
+        type=model,
         metavar="DIR",
         help=say("a bundle or run", "模型目录或运行目录"),
     )
@@ -89,19 +91,12 @@ def check(arguments: argparse.Namespace) -> None:
 def run_labelling(
     arguments: argparse.Namespace, *, tags: bool, show: Callable[["LabelledAnswer"], None]
 ) -> int:
-    """Label texts or measure a model; `classify` and `tag` name the kind of model they need."""
+    """Label texts or measure a model; `tags`: a label for each word."""
     from headwise.evaluation.label_scores import CutTexts
     from headwise.tasks.labels.labeller import Labeller
 
     with model_to_load(arguments.model, arguments.checkpoint) as directory:
         labeller = Labeller.load(directory, device=arguments.device)
-    if labeller.is_tagger != tags:
-        right = "tag" if labeller.is_tagger else "classify"
-        raise UsageError(
-            f"{arguments.model} is made for task={labeller.bundle.recipe.task}; use `headwise "
-            f"{right}` with it",
-            f"{arguments.model} 的任务是 {labeller.bundle.recipe.task}；请用 `headwise {right}`",
-        )
     if arguments.measure is not None:
         scores = labeller.measure(arguments.measure)
         _show_scores(scores, as_json=arguments.json)

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.model_paths import WordVectorModelPath
 from headwise.cli.options.parser import positive
-from headwise.cli.options.paths import OutputFile, WordVectorModelPath
+from headwise.cli.options.paths import OutputFile
 from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 

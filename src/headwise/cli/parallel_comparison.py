@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.model_paths import TranslatorPath
 from headwise.cli.options.number_lists import read_numbers
 from headwise.cli.options.parser import positive
-from headwise.cli.options.paths import ModelPath, OutputFile, SentenceFile
+from headwise.cli.options.paths import OutputFile, SentenceFile
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
@@ -135,7 +136,7 @@ def check(arguments: argparse.Namespace) -> None:
             f"`compare {WORD}` 不接受 {option}；它测量训练好的模型：--batches、--rounds、"
             "--source、--reference、--decoding、--plot",
         )
-    arguments.overrides = [WORD, *map(ModelPath, arguments.overrides[1:])]
+    arguments.overrides = [WORD, *map(TranslatorPath, arguments.overrides[1:])]
     if arguments.plot is not None:
         from headwise.explorer.pictures.matplotlib_figure import check_picture
 

@@ -6,8 +6,9 @@ import math
 import sys
 
 from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.model_paths import PredictorPath
 from headwise.cli.options.parser import add_checkpoint, positive
-from headwise.cli.options.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream
+from headwise.cli.options.paths import STANDARD_INPUT, SentenceStream
 from headwise.cli.score import headings
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
@@ -46,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--model",
         required=True,
-        type=LanguageModelPath,
+        type=PredictorPath,
         metavar="DIR",
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )

@@ -8,13 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.model_paths import LanguageModelPath
 from headwise.cli.options.parser import add_checkpoint
-from headwise.cli.options.paths import (
-    STANDARD_INPUT,
-    LanguageModelPath,
-    SentenceStream,
-    TextFilePath,
-)
+from headwise.cli.options.paths import STANDARD_INPUT, SentenceStream, TextFilePath
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say

@@ -6,8 +6,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.model_paths import WordReaderPath
 from headwise.cli.options.parser import add_checkpoint
-from headwise.cli.options.paths import OutputFile, TextFilePath, WordReaderPath
+from headwise.cli.options.paths import OutputFile, TextFilePath
 from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 

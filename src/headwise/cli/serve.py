@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from headwise.cli.options.model_paths import ServedModelPath
 from headwise.cli.options.parser import add_computing
-from headwise.cli.options.paths import Input, NamedModelPath
+from headwise.cli.options.paths import Input
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
@@ -53,7 +54,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "models",
         nargs="+",
-        type=NamedModelPath,
+        type=ServedModelPath,
         metavar="MODEL",
         help=say("a bundle or run, or NAME=DIR to name it", "模型或运行目录，或用 名称=目录 命名"),
     )

@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headwise.cli.label_commands import add_arguments, check, run_labelling
+from headwise.cli.options.model_paths import TaggerPath
 from headwise.language import say
 
 __all__ = ["add_parser", "check", "run"]
@@ -28,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise tag --model runs/tags --measure known:ud-english-ewt/test",
         ),
     )
-    add_arguments(parser)
+    add_arguments(parser, TaggerPath)
 
 
 def run(arguments: argparse.Namespace) -> int:

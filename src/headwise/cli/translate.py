@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from headwise.cli.options.paths import ExistingRun
+from headwise.cli.options.model_paths import UnfinishedRun
 from headwise.cli.options.translate_options import add_parser
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
@@ -37,7 +37,7 @@ def check(arguments: argparse.Namespace) -> None:
             "给出了 --attention 却没有文本；请用 --text 给出句子，或使用文件、管道",
         )
     if arguments.checkpoint is not None:
-        arguments.model = ExistingRun(arguments.model)  # it may have no model yet
+        arguments.model = UnfinishedRun.of(arguments.model)
     if arguments.text and not arguments.file.is_standard_input:
         raise UsageError(
             f"--text and the file {arguments.file} were both given; give one of them",

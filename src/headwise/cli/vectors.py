@@ -5,7 +5,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.options.paths import InputFile, NewOutput, TextFilePath, WordVectorModelPath
+from headwise.cli.options.model_paths import WordVectorModelPath
+from headwise.cli.options.paths import InputFile, NewOutput, TextFilePath
 from headwise.language import say
 
 if TYPE_CHECKING:

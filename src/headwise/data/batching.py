@@ -96,14 +96,19 @@ class Share:
             for number in range(self.num_batches + 1)
         ]
 
-    def check(self, rows: int) -> None:
+    def check(self, rows: int, row_tokens: int) -> None:
+        """Refuse more processes than there are rows in the update: a batch is `rows` of so many
+        tokens.
+        """
         total = rows * self.accumulation
         if not 0 <= self.process < self.num_processes or not self.num_processes <= total:
+            needed = -(-self.num_processes // self.accumulation) * row_tokens
             raise UsageError(
-                f"{total} rows cannot be shared by {self.num_processes} processes; each needs at "
-                "least one: raise training.batch_tokens or start fewer processes",
-                f"{total} 行无法由 {self.num_processes} 个进程分担；每个进程至少需要一行：请增大 "
-                "training.batch_tokens，或减少进程数",
+                f"{total} {'row' if total == 1 else 'rows'} cannot be shared by "
+                f"{self.num_processes} processes; each needs at least one: raise "
+                f"training.batch_tokens to {needed} or more, or start fewer processes",
+                f"{total} 行无法由 {self.num_processes} 个进程分担；每个进程至少需要一行：请将 "
+                f"training.batch_tokens 增大到至少 {needed}，或减少进程数",
             )
 
 
@@ -147,7 +152,7 @@ def batches(
     The cursor of the last batch of an update points behind the whole update. `rows` are those of a
     batch of the recipe, which several processes share.
     """
-    share.check(rows)
+    share.check(rows, target_row)
     chunks = _Chunks(store, EpochOrder(store.corpora, seed), source_row, target_row)
     return _stream(_Reader(chunks, cursor or Cursor()), rows, share)
 

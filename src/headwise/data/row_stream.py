@@ -38,8 +38,10 @@ def batch_rows(
     share: Share,
     fill: Callable[[Sequence[Row]], Batch],
 ) -> Iterator[tuple[Batch, Mapping[str, int]]]:
-    """The batches of this process in every update, each with the cursor that follows the update."""
-    share.check(rows)
+    """The batches of this process in every update, each with the cursor that follows the update.
+
+    Every process has a row of each update (`Share.check`).
+    """
     cuts = share.cuts(rows)
     while True:
         update = list(islice(places, rows * share.accumulation))

@@ -7,7 +7,8 @@ With N processes:
 
 Together the processes see exactly the batches that one process would see, so the sum of their
 gradients is the gradient of one. Rows that carry a state from batch to batch (`carried`) stay with
-one process, so such batches are always divided by rows.
+one process, so such batches are always divided by rows. A process for which a batch has no row gets
+one without targets, so a batch may have fewer rows than there are processes.
 Tested against: the shares put together are the batch; resumed = uninterrupted.
 """
 

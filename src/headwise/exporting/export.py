@@ -7,16 +7,13 @@ from pathlib import Path
 
 from headwise.errors import UsageError
 from headwise.exporting.ctranslate2_export import ExportedTranslator, export_translator
+from headwise.exporting.exported_models import exported_models
 from headwise.models.ngram import NgramModel
 from headwise.models.ngram.arpa import is_arpa, require_arpa
 from headwise.models.ngram.arpa_writing import save_arpa
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import explain_task, task_of_bundle
-from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language.bundle import load_language_bundle
-from headwise.tasks.table import find_entry
 from headwise.tasks.translation.bundle import load_translator_bundle
-from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.character_tokenizer import CharacterTokenizer
 from headwise.text.tokenizer import NUM_SPECIAL, WORD_START
 from headwise.text.word_tokenizer import WordTokenizer
@@ -41,16 +38,7 @@ def export_model(
                 f"{path} 将是 ARPA 文件，没有 --quantization，也不需要 --probes；请去掉",
             )
         return export_arpa(model, path)
-    found = find_bundle(require_path(model, "model", "runs/demo/model"))
-    task = task_of_bundle(found)
-    entry = find_entry(task)
-    if entry is not None and entry.recipe_type is not TranslationRecipe:
-        why = (
-            "a directory is for CTranslate2; n-grams go to model.arpa",
-            "目录用于 CTranslate2；n 元语法请写成 model.arpa",
-        )
-        form = TranslationRecipe.bundle_form
-        raise explain_task(task, form.noun, found, example=form.example, why=why)
+    found = exported_models(path).find(require_path(model, "model", "runs/demo/model"))
     given = None if probes is None else require_path(probes, "probes", "sentences.txt")
     return export_translator(
         load_translator_bundle(found), path, quantization=quantization, probes=given

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from headwise.errors import CheckpointError
-from headwise.tasks.bundle import task_of_bundle
+from headwise.tasks.accepted_models import task_of_bundle
 from headwise.tasks.table import find_entry, task_words
 
 

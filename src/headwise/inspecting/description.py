@@ -19,9 +19,11 @@ from headwise.models.describe import BYTES_BF16, BYTES_FP32, Table, describe, fo
 from headwise.models.translation_model import TranslationModel
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import MANIFEST, read_json
+from headwise.tasks.accepted_models import task_of_bundle
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.bundle import RECIPE, RESULTS, open_bundle, task_of_bundle
+from headwise.tasks.bundle import RESULTS, open_bundle
 from headwise.tasks.bundle_directory import find_bundle
+from headwise.tasks.bundle_form import RECIPE
 from headwise.tasks.planned_step import PlannedStep, Sample
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.result_rows import result_rows

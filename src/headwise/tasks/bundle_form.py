@@ -1,7 +1,8 @@
 """`BundleForm`: what a task calls its bundles, and which files they consist of.
 
-Each recipe class has one (`AnyRecipe.bundle_form`). `bundle.py` reads and writes bundles by it, and
-messages about a model of the wrong task quote it. The command that uses a model is in `table.py`.
+Each task has one, in the `form.py` of its folder; its recipe class has the same
+(`AnyRecipe.bundle_form`). `bundle.py` reads and writes bundles by it, and messages about a model of
+the wrong task quote it (accepted_models.py). The command that uses a model is in `table.py`.
 Nothing here loads torch.
 """
 
@@ -13,6 +14,7 @@ WORD_VECTORS = "word vectors"
 """The kind of bundles of word vectors, which may have no recipe: vectors can be imported."""
 CTRANSLATE2 = "ctranslate2"
 """The kind of an exported directory (exporting/ctranslate2_export.py)."""
+RECIPE = "recipe.yaml"
 TOKENIZER = "tokenizer/tokenizers.json"
 
 
@@ -35,4 +37,4 @@ class BundleForm:
 
     @property
     def required_files(self) -> tuple[str, ...]:
-        return (self.weights_file, "recipe.yaml", "results.json", *self.parts)
+        return (self.weights_file, RECIPE, "results.json", *self.parts)

@@ -17,7 +17,8 @@ from headwise.errors import HeadwiseError, UsageError
 from headwise.settings import read_settings_file
 from headwise.storage import read_json, verify_directory
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.bundle import RECIPE, RESULTS
+from headwise.tasks.bundle import RESULTS
+from headwise.tasks.bundle_form import RECIPE
 from headwise.tasks.recipe import check_recipe
 from headwise.tasks.task import Task
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headwise.data.batching import Share
 from headwise.errors import UsageError
 from headwise.planning.cost_prediction import Execution
 from headwise.planning.hardware import DEVICES
@@ -80,11 +81,18 @@ class PlannedStep:
     """The share of a row's tokens that the loss predicts."""
     sample: Sample = Sample()
     """One sample of the data, where that is no sentence of tokens."""
+    refuse_share: Callable[[Share, int, int], None] = Share.check
+    """Refuses a number of processes that cannot share an update of batches of so many rows of so
+    many tokens: each takes at least one row, if the task does not say otherwise."""
 
     @property
     def num_rows(self) -> int:
         """Rows of a whole batch."""
         return max(1, round(self.training.batch_tokens / self.row))
+
+    def check_processes(self, count: int) -> None:
+        """Refuse a number of processes that cannot share an update."""
+        self.refuse_share(Share(0, count, self.training.accumulation), self.num_rows, self.row)
 
     def chunk_size(self, rows: int, *, cuda: bool) -> int:
         """Tokens of one chunk of the loss."""

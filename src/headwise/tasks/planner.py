@@ -345,9 +345,8 @@ class Group:
     @property
     def refusal(self) -> UsageError | None:
         """Why the recipe's batch cannot be shared by all, as training would say it."""
-        training = self.planner.training
         try:
-            Share(0, self.devices, training.accumulation).check(self.planner.num_rows)
+            self.planner.step.check_processes(self.devices)
         except UsageError as error:
             return error
         return None

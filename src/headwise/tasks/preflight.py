@@ -1,7 +1,8 @@
 """Checks before a training of any task: what is refused or warned of before time is spent.
 
-    before data is read      device, frozen weights, named files, memory if the recipe alone tells
-                             the sizes of the model, the task's own checks (`TrainedTask.check`)
+    before data is read      device, compiler, TensorBoard, the number of processes, frozen weights,
+                             named files, memory if the recipe alone tells the sizes of the model,
+                             the task's own checks (`TrainedTask.check`)
     with the prepared data   memory by the true sizes, and the batch against the corpus
 
 Only the first of several processes warns. Tested by `tests/promises` for every task.
@@ -27,8 +28,11 @@ from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.run_notes import warning_once
 from headwise.tasks.task import TrainedTask, training_of
 from headwise.training.choices import TrainingSettings
+from headwise.training.distributed_model import decide_parallel_compilation
 from headwise.training.freezing import freeze
 from headwise.training.precision import choose_device
+from headwise.training.process_group import check_devices
+from headwise.training.tensorboard import require_tensorboard
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +44,9 @@ def check_before_start(
     training = training_of(recipe)
     choose_device(training.device)
     task.check_training(recipe)
+    planned = task.planned_step(recipe)
+    planned.check_processes(num_processes)
+    check_machine(planned.training, num_processes)
     if training.freeze:
         with torch.device("meta"):
             step = task.planned_step(recipe)
@@ -51,6 +58,16 @@ def check_before_start(
         if knows_sizes(recipe):
             step = _freezing(task.planned_step(recipe))
             check_memory(step, num_processes=num_processes, anyway=anyway)
+
+
+def check_machine(training: TrainingSettings, num_processes: int) -> None:
+    """Refuse settings that ask for what this machine or several processes do not have."""
+    device = choose_device(training.device)
+    check_devices(device)
+    if training.tensorboard:
+        require_tensorboard()
+    if "on" in (training.compile, training.cuda_graphs):
+        decide_parallel_compilation(training, device, alone=num_processes == 1)
 
 
 def check_prepared(

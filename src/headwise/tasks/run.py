@@ -20,7 +20,7 @@ Tested by `tests/promises` over the table of tasks, and by `tests/survival`.
 """
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -40,7 +40,7 @@ from headwise.tasks.named_files import check_named_files
 from headwise.tasks.preflight import check_before_start, check_prepared
 from headwise.tasks.recipe import complete_recipe, load_recipe, recipe_from
 from headwise.tasks.run_notes import keep_notes, warn_of_measuring
-from headwise.tasks.run_start import RunSummary, begin_run
+from headwise.tasks.run_start import RunSummary, begun_run
 from headwise.tasks.table import find_task
 from headwise.tasks.task import (
     SinglePassModel,
@@ -118,11 +118,10 @@ def _train(
                 check_room(directory, module, training)
             return module
 
-        opened, (prepared, module) = _open(
-            task, recipe, directory, watcher, processes, build, resume=resume
+        opened, (prepared, module) = stack.enter_context(
+            _open(task, recipe, directory, watcher, processes, build, resume=resume)
         )
         if opened is not None:
-            stack.enter_context(opened)
             notes = keep_notes(opened, recipe, notes)
         share = Share(processes.number, processes.count, training.accumulation)
         learner = task.learner(recipe, prepared, module, share=share, directory=directory)
@@ -190,8 +189,8 @@ def _train_in_single_pass(
         check_single_pass_room(directory, count_bytes(learnt.weights))
         return prepared, learnt
 
-    opened, (prepared, learnt) = begin_run(directory, recipe, prepare_and_learn, resume=resume)
-    with opened:
+    with begun_run(directory, recipe, prepare_and_learn, resume=resume) as begun:
+        opened, (prepared, learnt) = begun
         results = {**task.sizes(recipe, prepared), **learnt.results}
         save = partial(
             write_task_bundle,
@@ -278,6 +277,7 @@ def _check_single_pass_memory(
     check_single_pass_memory(bound, lambda: task.predict_cost(recipe, prepared), anyway=anyway)
 
 
+@contextlib.contextmanager
 def _open(
     task: TrainedTask[Any, Any],
     recipe: AnyRecipe,
@@ -287,7 +287,7 @@ def _open(
     build: Callable[[Any], torch.nn.Module],
     *,
     resume: bool,
-) -> tuple[RunDirectory | None, tuple[Any, torch.nn.Module]]:
+) -> Iterator[tuple[RunDirectory | None, tuple[Any, torch.nn.Module]]]:
     """The run directory, which only the first process holds; the prepared data and the model."""
 
     def begin() -> tuple[Any, torch.nn.Module]:
@@ -295,12 +295,13 @@ def _open(
         return prepared, build(prepared)
 
     if processes.is_first:
-        opened, made = begin_run(directory, recipe, begin, resume=resume)
-        processes.ask_first(lambda: None)
-        return opened, made
+        with begun_run(directory, recipe, begin, resume=resume) as begun:
+            processes.ask_first(lambda: None)
+            yield begun
+        return
     processes.ask_first(lambda: None)  # wait until the first process has prepared the data
     prepared = task.reopen(recipe, directory / "data", Silence())
-    return None, (prepared, build(prepared))
+    yield None, (prepared, build(prepared))
 
 
 def _finish(

@@ -1,8 +1,9 @@
 """The table of tasks: one entry for each task that a recipe may name.
 
-An entry names the command that uses such a model, and the modules of the task's recipe class and
-`Task`. These modules are imported on first use, so that a recipe can be read without torch. Two
-tasks may share a recipe class and a `Task`: classification and tagging do.
+An entry names the command that uses such a model, and the modules of the task's recipe class, its
+`Task` and the form of its bundles. These modules are imported on first use: the form without torch,
+so that the command line refuses a wrong model at once. Two tasks may share a recipe class and a
+`Task`: classification and tagging do.
 
 Another package can add a task by an entry point of the group `headwise.tasks` that names such an
 entry (docs/guide, chapter 30, "Plugins"):
@@ -33,6 +34,7 @@ from headwise.settings.added_kinds import (
     reason_of,
 )
 from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.bundle_form import BundleForm
 
 GROUP = TASK_GROUP
 """The group of entry points through which other packages add tasks."""
@@ -55,6 +57,9 @@ class TableEntry:
     """The heading of its recipes in `headwise recipes`, in English and Chinese."""
     title: tuple[str, str] | None = None
     """What the task is called, in English and Chinese; None: as its word."""
+    form_place: str = ""
+    """The `BundleForm`, as `module:name`, in a module that does not load torch; empty: the recipe
+    type's."""
 
     @property
     def name(self) -> tuple[str, str]:
@@ -66,6 +71,16 @@ class TableEntry:
         found = _import(self.recipe)
         if not (isinstance(found, type) and issubclass(found, AnyRecipe)):
             raise _explain(self.recipe, f"{found!r} is no subclass of {_name(AnyRecipe)}")
+        return found
+
+    @property
+    def form(self) -> BundleForm:
+        """What its bundles are called and consist of."""
+        if not self.form_place:
+            return self.recipe_type.bundle_form
+        found = _import(self.form_place)
+        if not isinstance(found, BundleForm):
+            raise _explain(self.form_place, f"{found!r} is no {_name(BundleForm)}")
         return found
 
     @property
@@ -83,6 +98,7 @@ TASKS = (
         "headwise.tasks.translation.task:TranslationTask",
         ("translators", "翻译模型"),
         title=("translation", "翻译"),
+        form_place="headwise.tasks.translation.form:FORM",
     ),
     TableEntry(
         "language_modeling",
@@ -91,6 +107,7 @@ TASKS = (
         "headwise.tasks.language.task:LanguageTask",
         ("language models", "语言模型"),
         title=("language model", "语言模型"),
+        form_place="headwise.tasks.language.form:FORM",
     ),
     TableEntry(
         "word_vectors",
@@ -99,6 +116,7 @@ TASKS = (
         "headwise.tasks.word_vectors.task:WordVectorTask",
         _STARTS,
         title=("word vectors", "词向量"),
+        form_place="headwise.tasks.word_vectors.form:FORM",
     ),
     TableEntry(
         "classification",
@@ -107,6 +125,7 @@ TASKS = (
         "headwise.tasks.labels.task:LabelTask",
         ("a label for each text", "文本分类"),
         title=("classification", "分类"),
+        form_place="headwise.tasks.labels.form:FORM",
     ),
     TableEntry(
         "tagging",
@@ -115,6 +134,7 @@ TASKS = (
         "headwise.tasks.labels.task:LabelTask",
         ("a label for each word", "逐词标注"),
         title=("tagging", "标注"),
+        form_place="headwise.tasks.labels.form:FORM",
     ),
     TableEntry(
         "masked_language",
@@ -123,6 +143,7 @@ TASKS = (
         "headwise.tasks.pretraining.masked_task:MaskedTask",
         _STARTS,
         title=("masked language model", "掩码语言模型"),
+        form_place="headwise.tasks.pretraining.forms:MASKED_FORM",
     ),
     TableEntry(
         "bidirectional_language",
@@ -131,6 +152,7 @@ TASKS = (
         "headwise.tasks.pretraining.elmo_task:ElmoTask",
         _STARTS,
         title=("two-way language model", "双向语言模型"),
+        form_place="headwise.tasks.pretraining.forms:ELMO_FORM",
     ),
 )
 

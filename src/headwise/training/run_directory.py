@@ -60,6 +60,8 @@ class RunDirectory:
 
     def __init__(self, path: Path, *, recipe: str, resumed: bool, lock: int | None) -> None:
         self.path, self.resumed, self._recipe, self._lock = path, resumed, recipe, lock
+        self.is_updated = False
+        """Whether a weight has been updated since the run was opened."""
         self.log = LogFile(path / "log.jsonl")
         self.snapshots = SnapshotFolder(path / "snapshots")
         self.best = SnapshotFolder(path / "best")

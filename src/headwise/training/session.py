@@ -135,6 +135,8 @@ class Session:
 
     def count_step(self, *, cursor: Cursor, learning_rate: float) -> None:
         self.step, self.cursor, self.learning_rate = self.step + 1, cursor, learning_rate
+        if self.run is not None:
+            self.run.is_updated = True
         self.clock.count_step()
         if self.device.type == "cpu":  # reading from a GPU would wait for its work in flight
             self._read()

@@ -10,21 +10,26 @@ from typing import Any
 from headwise.errors import UsageError
 
 
+def require_tensorboard() -> Any:
+    """The writer of events; refused if TensorBoard is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise UsageError(
+            "training.tensorboard is true, but TensorBoard is not installed; pip install "
+            "'headwise[tensorboard]' or set training.tensorboard=false",
+            "training.tensorboard 为 true，但未安装 TensorBoard；请 pip install "
+            "'headwise[tensorboard]'，或设 training.tensorboard=false",
+        ) from error
+    return SummaryWriter
+
+
 class Board:
     """Writes the numeric entries of log lines as `train/loss`, `valid/bleu` and so on."""
 
     def __init__(self, path: Path, *, step: int) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise UsageError(
-                "training.tensorboard is true, but TensorBoard is not installed; pip install "
-                "'headwise[tensorboard]' or set training.tensorboard=false",
-                "training.tensorboard 为 true，但未安装 TensorBoard；请 pip install "
-                "'headwise[tensorboard]'，或设 training.tensorboard=false",
-            ) from error
         # Events after the resumed step belong to work that was lost.
-        self._writer = SummaryWriter(str(path), purge_step=step + 1)
+        self._writer = require_tensorboard()(str(path), purge_step=step + 1)
 
     def write(self, line: Mapping[str, Any]) -> None:
         for name, value in line.items():

@@ -13,31 +13,37 @@ import pytest
 
 from headwise.cli.main import build_parser
 from headwise.cli.options.paths import Output
-from headwise.storage import write_manifest
 from tests.cli.conftest import Headwise
+from tests.cli.named_tasks import name_task
 
-MODEL = "model"
+MODEL, LANGUAGE, WORDS, CLASSES, TAGS = "model", "language", "words", "classes", "tags"
+MODELS = {
+    MODEL: "translation",
+    LANGUAGE: "language_modeling",
+    WORDS: "word_vectors",
+    CLASSES: "classification",
+    TAGS: "tagging",
+}
 NUMBERS = "1,2"
 
 
 @pytest.fixture(autouse=True)
 def _files() -> None:
-    """Texts to read, and a directory that looks like a model; no command may come so far as to load
-    it."""
+    """Texts to read, and directories that name a task; no command may come so far as to load a
+    model."""
     for name in ("s.en", "s.de", "h.de", "a.de"):
         Path(name).write_text(f"{name}\n", encoding="utf-8")
     Path("numbers.svg").write_text("1,2\n", encoding="utf-8")
     Path("senses.png").write_text("a\n", encoding="utf-8")
     Path("keys.html").write_text("a\n", encoding="utf-8")
     Path("x.bin").write_bytes(b"1 2\n")
-    Path(MODEL).mkdir()
-    Path(MODEL, "recipe.yaml").write_text("task: translation\n", encoding="utf-8")
-    write_manifest(Path(MODEL), kind="bundle")
+    for name, task in MODELS.items():
+        name_task(Path(name), task)
 
 
 EVALUATE = ["evaluate", "--model", MODEL, "--source", "s.en", "--reference", "s.de"]
 READY = ["evaluate", "--hypothesis", "h.de", "--reference", "s.de", "--against", "a.de"]
-SENSES = ["senses", "--model", MODEL, "--test", "s.en", "--train"]
+SENSES = ["senses", "--model", WORDS, "--test", "s.en", "--train"]
 READ_AND_WRITTEN = [
     ([*EVALUATE, "--output"], "s.en", "--source"),
     ([*EVALUATE, "--output"], "s.de", "--reference"),
@@ -120,11 +126,11 @@ WRITERS = {
     "translate --attention": ["translate", "--model", MODEL, "--text", "a", "--attention"],
     "evaluate --output": [*EVALUATE, "--output"],
     "export OUTPUT": ["export", MODEL],
-    "arpa FILE": ["arpa", MODEL],
+    "arpa FILE": ["arpa", LANGUAGE],
     "attend --plot": ["attend", "--example", "waist", "--plot"],
-    "nearest --plot": ["nearest", "a", "--model", MODEL, "--plot"],
+    "nearest --plot": ["nearest", "a", "--model", WORDS, "--plot"],
     "senses --plot": [*SENSES, "s.en", "--plot"],
-    "vectors export FILE": ["vectors", "export", "--model", MODEL],
+    "vectors export FILE": ["vectors", "export", "--model", WORDS],
     "vectors import --to": ["vectors", "import", "x.bin", "--to"],
     "key --keys": ["key", "alice", "--keys"],
 }
@@ -223,19 +229,19 @@ def test_redirections_count_as_names() -> None:
         True,
     ), given.stderr
     for words in (
-        ["translate"],
-        ["translate", "-"],
-        ["score"],
-        ["predict", "--file", "-"],
-        ["classify"],
-        ["tag"],
+        ["translate", "--model", MODEL],
+        ["translate", "--model", MODEL, "-"],
+        ["score", "--model", LANGUAGE],
+        ["predict", "--model", LANGUAGE, "--file", "-"],
+        ["classify", "--model", CLASSES],
+        ["tag", "--model", TAGS],
     ):
         with (
             Path("s.en").open(encoding="utf-8") as source,
             Path("s.en").open("a", encoding="utf-8") as output,
         ):
             both = subprocess.run(
-                [*program, *words, "--model", MODEL],
+                [*program, *words],
                 stdin=source,
                 stdout=output,
                 stderr=subprocess.PIPE,
@@ -256,7 +262,7 @@ def test_redirections_count_as_names() -> None:
         [*EVALUATE[:-1], "s.de", "--source"],
         [*EVALUATE[:-1]],
         ["export", MODEL, "new", "--probes"],
-        ["score", "--model", MODEL, "--pairs"],
+        ["score", "--model", LANGUAGE, "--pairs"],
         [*SENSES],
     ],
 )
@@ -277,10 +283,10 @@ def test_what_is_read_again_is_no_pipe(words: list[str], headwise: Headwise) -> 
 @pytest.mark.parametrize(
     "words",
     [
-        ["predict", "--model", MODEL, "--file"],
-        ["score", "--model", MODEL, "--file"],
-        ["classify", "--model", MODEL, "--file"],
-        ["tag", "--model", MODEL, "--file"],
+        ["predict", "--model", LANGUAGE, "--file"],
+        ["score", "--model", LANGUAGE, "--file"],
+        ["classify", "--model", CLASSES, "--file"],
+        ["tag", "--model", TAGS, "--file"],
         ["translate", "--model", MODEL],
         ["export", MODEL, "new", "--probes"],
         [*EVALUATE[:-1], "bad.txt", "--source"],

@@ -7,9 +7,7 @@ import pytest
 from headwise.errors import DataError, SettingsError, UsageError
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import check_run, train
-from headwise.tasks.translation.preflight import check_share
 from headwise.tasks.translation.recipe import TranslationRecipe
-from tests.planning.models import made_recipe
 from tests.tasks.tiny import tiny_recipe
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -110,10 +108,3 @@ def test_a_search_that_the_tokenizer_cannot_do_is_refused_before_training(
     with pytest.raises(UsageError, match=message):
         train(recipe, run=tmp_path / "run")
     assert not (tmp_path / "run" / "checkpoints").exists()
-
-
-def test_rows_for_every_process_are_counted_before_anything_is_made() -> None:
-    check_share(made_recipe(), num_processes=5)
-    check_share(made_recipe(accumulation=2), num_processes=10)
-    with pytest.raises(UsageError, match="5 rows cannot be shared by 6 processes"):
-        check_share(made_recipe(), num_processes=6)

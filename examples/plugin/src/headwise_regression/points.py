@@ -78,6 +78,7 @@ class PointBatches:
     def stream(
         self, cursor: Mapping[str, int] | None
     ) -> Iterator[tuple[PointBatch, Mapping[str, int]]]:
+        self.share.check(self.size, row_tokens=1)
         return batch_rows(endless_rows(cursor, self._order), self.size, self.share, self._take)
 
     def _order(self, epoch: int) -> list[int]:

@@ -8,18 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from headwise.cli.options.paths import ExistingRun
+from headwise.cli.options.model_paths import UnfinishedRun
 from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 
 
 def accept_unfinished(arguments: argparse.Namespace) -> None:
-    """With --checkpoint, a run has no model yet: only its directory must exist."""
+    """With --checkpoint, a run has no model yet: its directory must exist, and be of the right
+    task."""
     if arguments.checkpoint is None:
         return
     model = arguments.model
     is_list = isinstance(model, list)
-    arguments.model = [ExistingRun(one) for one in model] if is_list else ExistingRun(model)
+    arguments.model = list(map(UnfinishedRun.of, model)) if is_list else UnfinishedRun.of(model)
 
 
 @contextmanager

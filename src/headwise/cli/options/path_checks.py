@@ -2,7 +2,8 @@
 
 `check_paths` checks every option of a command (paths.py) before anything heavy is imported:
 
-- Inputs exist. A missing model, recipe or text is reported at once, not after importing torch.
+- Inputs exist. A missing model, recipe or text is reported at once, not after importing torch; so
+  is a model of a task that the command is not for.
 - A text can be decoded to its end, so that no result is printed before a bad line is found. An
   input that is read once may also be a pipe or standard input (`-`), whose lines are checked while
   they are read (tasks/text_input.py).
@@ -21,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from headwise.cli.options.file_identity import identity, is_same, numbers
-from headwise.cli.options.paths import Input, ModelPath, Output, ReadOnce, RecipeName
+from headwise.cli.options.model_paths import ModelPath, UnfinishedRun
+from headwise.cli.options.paths import Input, Output, ReadOnce, RecipeName
 from headwise.errors import UsageError
 from headwise.storage import refuse_sealed
 
@@ -43,7 +45,8 @@ def check_paths(parsed: argparse.Namespace, names: Mapping[str, str]) -> None:
                 f"{option} {one!r} 不能作为路径；请去掉其中的零字节",
             )
     # A wrong model or recipe is reported before a wrong text.
-    ordered = sorted(given, key=lambda pair: not isinstance(pair[1], ModelPath | RecipeName))
+    first = ModelPath | UnfinishedRun | RecipeName
+    ordered = sorted(given, key=lambda pair: not isinstance(pair[1], first))
     located = [(option, one.locate()) for option, one in ordered if isinstance(one, Input)]
     inputs = [(option, path) for option, path in located if path is not None]
     for option, one in given:

@@ -4,7 +4,8 @@
     parser.add_argument("--output", type=OutputFile)
 
 Before a command runs, path_checks.py checks every option by its type. Missing directories of an
-output are created when it is written (storage); the help of each such option says so.
+output are created when it is written (storage); the help of each such option says so. Options for
+models are in model_paths.py.
 
 Tested through path_checks.py.
 """
@@ -114,81 +115,6 @@ class SentenceStream(ReadOnce, SentenceFile):
     """
 
 
-class ModelPath(Input):
-    """A bundle, or a run directory with a bundle; `recipe` is the recipe that makes such a model
-    (None: the demo makes it).
-    """
-
-    recipe: str | None = None
-    takes_checkpoint = False
-
-    def locate(self) -> Path | None:
-        from headwise.tasks.bundle_directory import find_bundle
-
-        return find_bundle(Path(self), recipe=self.recipe, takes_checkpoint=self.takes_checkpoint)
-
-
-class ModelOrCheckpoint(ModelPath):
-    """A model; with the option --checkpoint also a run that is not finished."""
-
-    takes_checkpoint = True
-
-
-class LanguageBundlePath(ModelPath):
-    """A language model trained by Headwise."""
-
-    recipe = "ptb-ngram"
-
-
-class LanguageModelPath(LanguageBundlePath):
-    """A language model: a bundle, a run or an ARPA file."""
-
-    takes_checkpoint = True
-
-    def locate(self) -> Path | None:
-        from headwise.models.ngram.arpa import is_arpa
-
-        return InputFile(self).locate() if is_arpa(Path(self)) else super().locate()
-
-
-class LabelModelPath(ModelOrCheckpoint):
-    """A classifier or tagger."""
-
-    recipe = "sst2"
-
-
-class WordVectorModelPath(ModelPath):
-    """Word vectors."""
-
-    recipe = "word-vectors"
-
-
-class WordReaderPath(ModelOrCheckpoint):
-    """A model with contextual or static vectors of words."""
-
-    recipe = "english-elmo"
-
-
-class NamedModelPath(ModelPath):
-    """A model of any task: DIR, an ARPA file, or NAME=DIR."""
-
-    def locate(self) -> Path | None:
-        from headwise.models.ngram.arpa import is_arpa
-        from headwise.serving.work.model_names import split_name
-
-        _, path = split_name(self)
-        return InputFile(path).locate() if is_arpa(path) else ModelPath(path).locate()
-
-
-class ModelOrText(ModelPath):
-    """A directory is a model, anything else a file of translations."""
-
-    def locate(self) -> Path | None:
-        from headwise.tasks.bundle_directory import is_place_of_model
-
-        return super().locate() if is_place_of_model(Path(self)) else SentenceFile(self).locate()
-
-
 class RecipeName(Input):
     """A recipe file, or the name of a recipe that comes with Headwise."""
 
@@ -196,15 +122,6 @@ class RecipeName(Input):
         from headwise.tasks.recipe_files import find_recipe
 
         return find_recipe(str(self))
-
-
-class ModelOrRecipe(ModelPath):
-    """A directory is a model, anything else a recipe."""
-
-    def locate(self) -> Path | None:
-        from headwise.tasks.bundle_directory import is_place_of_model
-
-        return super().locate() if is_place_of_model(Path(self)) else RecipeName(self).locate()
 
 
 class ExistingRun(Input):

@@ -2,8 +2,9 @@
 
 import argparse
 
+from headwise.cli.options.model_paths import TranslatorOrCheckpoint
 from headwise.cli.options.parser import add_checkpoint, add_computing, positive
-from headwise.cli.options.paths import STANDARD_INPUT, ModelOrCheckpoint, OutputFile, TextStream
+from headwise.cli.options.paths import STANDARD_INPUT, OutputFile, TextStream
 from headwise.language import say
 
 
@@ -54,7 +55,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         required=True,
-        type=ModelOrCheckpoint,
+        type=TranslatorOrCheckpoint,
         metavar="DIR",
         help=say(
             "a bundle or run, e.g. runs/demo/model", "模型目录或运行目录，例如 runs/demo/model"

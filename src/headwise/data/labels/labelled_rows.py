@@ -116,6 +116,7 @@ class LabelledRows:
     def stream(
         self, cursor: Mapping[str, int] | None
     ) -> Iterator[tuple[RowBatch, Mapping[str, int]]]:
+        self.share.check(self.rows, self.row_tokens)
         return batch_rows(endless_rows(cursor, self._rows_of), self.rows, self.share, self._fill)
 
     def _rows_of(self, epoch: int) -> list[list[int]]:

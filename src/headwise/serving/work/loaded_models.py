@@ -14,9 +14,9 @@ from headwise.models.inference import Precision
 from headwise.models.ngram.arpa import is_arpa
 from headwise.serving.work.bundle_files import BundleFiles
 from headwise.serving.work.model_names import split_name
+from headwise.serving.work.served_models import SERVED_MODELS
 from headwise.settings import read_settings_file
-from headwise.tasks.bundle import explain_task, task_of_bundle
-from headwise.tasks.bundle_directory import find_bundle
+from headwise.tasks.accepted_models import task_of_bundle
 from headwise.tasks.labels.labeller import Labeller
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.translation.translator import Translator
@@ -71,7 +71,7 @@ def load_model(
     """Load a bundle as its task requires, or an ARPA file."""
     if is_arpa(directory):
         return LoadedModel(name, "language_model", LanguageModel.load(directory), directory)
-    path = find_bundle(directory)
+    path = SERVED_MODELS.find(directory)
     task = task_of_bundle(path)
     match task:
         case "translation":
@@ -91,5 +91,4 @@ def load_model(
             kind: Kind = "classifier" if task == "classification" else "tagger"
             return LoadedModel(name, kind, Labeller.load(path, device=device), path)
         case _:
-            noun = "a model that can be served", "可用于 serve 的模型"
-            raise explain_task(task, noun, path, example="pocket")
+            raise SERVED_MODELS.explain(task, path)  # of a package that borrows one of the forms

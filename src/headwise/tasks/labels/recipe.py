@@ -15,8 +15,8 @@ from headwise.models.sentence_encoder import (
     TransformerEncoderSettings,
 )
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.bundle_form import TOKENIZER, BundleForm
 from headwise.tasks.declared_results import Result, accuracy, mean_loss
+from headwise.tasks.labels.form import FORM
 from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
@@ -25,11 +25,7 @@ from headwise.training.choices import TrainingSettings
 class LabelRecipe(AnyRecipe):
     """A classifier or tagger, from its labelled text to its weights."""
 
-    bundle_form: ClassVar = BundleForm(
-        ("a classifier or tagger", "分类或标注模型"),
-        "sst2",
-        parts=(TOKENIZER, "labels.json"),
-    )
+    bundle_form: ClassVar = FORM
     metrics: ClassVar = {
         "loss": mean_loss(("loss of a label", "损失（每个标签）")),
         "accuracy": accuracy(

@@ -20,6 +20,7 @@ from headwise.models.choices import LanguageNetwork, build_language_model
 from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.tables import NgramTables
 from headwise.tasks.bundle import open_bundle
+from headwise.tasks.language.form import LANGUAGE_MODELS
 from headwise.tasks.language.neural_token_model import NeuralTokenModel
 from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.text.choices import load_fitting_tokenizers
@@ -41,24 +42,9 @@ class LanguageBundle:
     results: Mapping[str, Any]
 
 
-WHY_NOT = {
-    "masked_language": (
-        "it guesses a masked token from both sides and gives no sentence a probability",
-        "它从两侧预测被掩码的词元，不给句子概率",
-    ),
-    "bidirectional_language": (
-        "it reads from both ends, and two half sentences do not make the probability of a whole "
-        "one",
-        "它从两端各读一半，两个半句合不成整句的概率",
-    ),
-    "word_vectors": ("vectors of single words have no probabilities", "单个词的向量没有概率"),
-}
-"""Why a model of another task cannot say how likely a text is."""
-
-
 def load_language_bundle(directory: Path) -> LanguageBundle:
     """A verified language model."""
-    opened = open_bundle(directory, LanguageRecipe, why=WHY_NOT)
+    opened = open_bundle(directory, LanguageRecipe, accepted=LANGUAGE_MODELS)
     recipe, path = opened.recipe, opened.directory
     tokenizer = load_fitting_tokenizers(path / "tokenizer", recipe.text).source
     model = _restore(recipe, tokenizer.size, path / WEIGHTS)

@@ -7,7 +7,7 @@ padded sentences (recurrent), a carried stream (recurrent) or shuffled windows o
 Tested by learning a small grammar to its entropy, and by resuming bit for bit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -15,7 +15,7 @@ from torch import nn
 from headwise.data.batching import ALL_ROWS, Share
 from headwise.data.packing import PackedBatch
 from headwise.data.shards import Ragged
-from headwise.data.shared_batches import SharedBatches, rows_of_share
+from headwise.data.shared_batches import SharedBatches, check_accumulation, rows_of_share
 from headwise.data.text.text_batches import (
     LineStore,
     PackedLines,
@@ -139,7 +139,13 @@ def plan_step(recipe: LanguageRecipe, sizes: Vocabularies) -> PlannedStep:
 
     # A recurrent layer is one call of torch's, and padded batches have no fixed shape.
     training = train_word_by_word(recipe.training) if is_recurrent else recipe.training
-    return PlannedStep(training, build, trainable, batch, row=row, num_logits=sizes.target)
+    step = PlannedStep(training, build, trainable, batch, row=row, num_logits=sizes.target)
+    if is_packed:
+        return step
+    carried = is_recurrent and is_stream
+    return replace(
+        step, refuse_share=lambda share, rows, row: check_accumulation(share, carried=carried)
+    )
 
 
 def carried_rows(batches: Batches, share: Share) -> int | None:

@@ -13,8 +13,8 @@ from headwise.models.neural_ngram import NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.bundle_form import BundleForm
 from headwise.tasks.declared_results import Result, mean_loss, perplexity
+from headwise.tasks.language.form import FORM
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
 
@@ -41,7 +41,7 @@ ReadingSettings = Annotated[SentenceReading | StreamReading, Field(discriminator
 class LanguageRecipe(AnyRecipe):
     """A language model, from its text to its weights."""
 
-    bundle_form: ClassVar = BundleForm(("a language model", "语言模型"), "ptb-ngram")
+    bundle_form: ClassVar = FORM
     metrics: ClassVar = {
         "loss": mean_loss(),
         "perplexity": perplexity(

@@ -29,14 +29,13 @@ from headwise.models.vector_space import VectorSpace
 from headwise.randomness import torch_generator
 from headwise.settings import read_settings_file
 from headwise.storage import verify_directory
+from headwise.tasks.accepted_models import check_listed, task_of_bundle
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import check_listed, explain_task, task_of_bundle
-from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.bundle_form import KIND
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
 from headwise.tasks.pretraining.encoder_start import PREFIX, REQUIRED
-from headwise.tasks.pretraining.encoder_start import TASKS as ENCODER_TASKS
+from headwise.tasks.pretraining.forms import WORD_READERS
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.tasks.recipe import check_recipe
 from headwise.tasks.word_vectors.bundle import load_word_vectors
@@ -179,15 +178,9 @@ def load_word_reader(directory: Path | str, *, untrained: bool = False) -> WordR
     `untrained`: the same network with random weights, to see what the sentence gives without
     anything learnt.
     """
-    path = find_bundle(
-        require_path(directory, "directory", "runs/english-elmo"), recipe="english-elmo"
-    )
-    task = task_of_bundle(path)
-    if task == "word_vectors":
+    path = WORD_READERS.find(require_path(directory, "directory", "runs/english-elmo"))
+    if task_of_bundle(path) == "word_vectors":
         return StaticReader(load_word_vectors(path).space)
-    if task not in ENCODER_TASKS:
-        noun = "a model with vectors of words", "带词向量的模型"
-        raise explain_task(task, noun, path, example="english-elmo")
     check_listed(verify_directory(path, kind=KIND), path, REQUIRED)
     recipe_file = path / "recipe.yaml"
     recipe = check_recipe(read_settings_file(recipe_file), file=recipe_file)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.data.shards import Ragged, as_ragged
+from headwise.data.shared_batches import check_accumulation
 from headwise.data.splits import Part
 from headwise.data.text.choices import read_texts
 from headwise.data.text.text_batches import (
@@ -148,7 +149,15 @@ def plan_step(recipe: ElmoRecipe, sizes: Vocabularies) -> PlannedStep:
         return FullLines(letters, torch.ones(rows, length + 1, dtype=torch.int64))
 
     training = train_word_by_word(recipe.training)
-    return PlannedStep(training, build, trainable, batch, row=row, num_logits=sizes.target)
+    return PlannedStep(
+        training,
+        build,
+        trainable,
+        batch,
+        row=row,
+        num_logits=sizes.target,
+        refuse_share=lambda share, rows, row: check_accumulation(share, carried=False),
+    )
 
 
 def close_lines(batch: TextBatch) -> tuple[Tensor, Tensor]:

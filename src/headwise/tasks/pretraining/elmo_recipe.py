@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from headwise.models.sentence_encoder import ElmoSettings
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.bundle_form import BundleForm
 from headwise.tasks.declared_results import Result, mean_loss, perplexity
+from headwise.tasks.pretraining.forms import ELMO_FORM
 from headwise.tasks.pretraining.masked_recipe import MaskedDataSettings
 from headwise.text.choices import WordSettings
 from headwise.training.choices import TrainingSettings
@@ -14,9 +14,7 @@ from headwise.training.choices import TrainingSettings
 class ElmoRecipe(AnyRecipe):
     """Two language models over words, for others to start from."""
 
-    bundle_form: ClassVar = BundleForm(
-        ("an ELMo model", "ELMo 模型"), "english-elmo", starts_others=True
-    )
+    bundle_form: ClassVar = ELMO_FORM
     metrics: ClassVar = {
         "loss": mean_loss(("loss of both directions", "损失（两个方向）")),
         "perplexity": perplexity(("perplexity of both directions", "困惑度（两个方向）")),

@@ -16,9 +16,10 @@ from headwise.errors import CheckpointError
 from headwise.models.sentence_encoder import ElmoSettings, SentenceEncoderSettings
 from headwise.settings import Settings, read_settings_file
 from headwise.storage import verify_directory
-from headwise.tasks.bundle import check_listed, explain_task, task_of_bundle
+from headwise.tasks.accepted_models import check_listed, task_of_bundle
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.bundle_form import KIND
+from headwise.tasks.pretraining.forms import ENCODERS
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.tasks.pretraining.vector_start import VectorStart, start_from_vectors
 from headwise.tasks.recipe import complete_recipe
@@ -28,7 +29,6 @@ from headwise.text.choices import TextSettings, load_fitting_tokenizers
 from headwise.text.tokenizer import Tokenizer
 from headwise.weights import Weights, put_weights, read_tensors, weights_of
 
-TASKS = ("masked_language", "bidirectional_language", "classification", "tagging")
 FREE = (
     "dropout",
     "word_dropout",
@@ -86,13 +86,10 @@ def find_start(model: SentenceEncoderSettings, text: TextSettings) -> Start | Ve
         return None
     if not model.start_from.exists():
         raise _explain_absent(model)
-    path = find_bundle(model.start_from, recipe="english-masked")
+    path = find_bundle(model.start_from, recipe=ENCODERS.example)
     if (path / VECTORS).is_file() and not isinstance(model, ElmoSettings):
         return start_from_vectors(path, model, text)
-    word = task_of_bundle(path)
-    if word not in TASKS:
-        noun = "a pre-trained encoder", "预训练的编码器"
-        raise explain_task(word, noun, path, example="english-masked")
+    ENCODERS.check(task_of_bundle(path), path)
     check_listed(verify_directory(path, kind=KIND), path, REQUIRED)
     data = read_settings_file(path / "recipe.yaml")
     data = complete_recipe(data)

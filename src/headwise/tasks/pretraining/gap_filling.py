@@ -15,11 +15,12 @@ import torch
 from headwise.data.text.masking import FIRST_WORD, MASK
 from headwise.errors import UsageError
 from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
+from headwise.tasks.accepted_models import task_of_bundle
 from headwise.tasks.arguments import require_path, require_text
-from headwise.tasks.bundle import open_bundle, task_of_bundle
-from headwise.tasks.bundle_directory import find_bundle
+from headwise.tasks.bundle import open_bundle
 from headwise.tasks.language.answers import Prediction
 from headwise.tasks.language.language_model import GAP, LanguageModel
+from headwise.tasks.pretraining.forms import PREDICTORS
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.text.choices import load_fitting_tokenizers
 from headwise.text.tokenizer import BOS, Tokenizer
@@ -94,9 +95,6 @@ class GapFiller:
 def load_predictor(path: Path | str) -> LanguageModel | GapFiller:
     """What answers `headwise predict`: a language model, or a masked one."""
     found = require_path(path, "path", "runs/ptb/model")
-    if (
-        found.is_dir()
-        and task_of_bundle(find_bundle(found, recipe="ptb-ngram")) == "masked_language"
-    ):
+    if found.is_dir() and task_of_bundle(PREDICTORS.find(found)) == "masked_language":
         return GapFiller.load(found)
     return LanguageModel.load(found)

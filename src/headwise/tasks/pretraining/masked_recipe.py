@@ -8,9 +8,9 @@ from headwise.data.text.choices import MaskingSettings, TextDataSettings
 from headwise.errors import SettingsError
 from headwise.models.sentence_encoder import TransformerEncoderSettings
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.bundle_form import BundleForm
 from headwise.tasks.declared_results import Result, Results, accuracy, mean_loss
 from headwise.tasks.labels.recipe import check_encoder_settings
+from headwise.tasks.pretraining.forms import MASKED_FORM
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
 
@@ -25,9 +25,7 @@ class MaskedDataSettings(TextDataSettings):
 class MaskedRecipe(AnyRecipe):
     """An encoder that learns from text alone, for others to start from."""
 
-    bundle_form: ClassVar = BundleForm(
-        ("a masked language model", "掩码语言模型"), "english-masked", starts_others=True
-    )
+    bundle_form: ClassVar = MASKED_FORM
     metrics: ClassVar = {
         "loss": mean_loss(("loss of a masked token", "损失（每个被掩码的词元）")),
         "accuracy": accuracy(

@@ -12,12 +12,12 @@ from pathlib import Path
 from headwise.data.pairs.preparation import TOKENIZERS_KIND
 from headwise.errors import UsageError
 from headwise.models.choices import build_model
-from headwise.settings import check_settings
+from headwise.settings import DEFAULT_TASK, check_settings
 from headwise.storage import verify_directory
-from headwise.tasks.bundle import explain_task
 from headwise.tasks.bundle_directory import require_run
 from headwise.tasks.checkpoint_bundle import Which, find_weights
 from headwise.tasks.translation.bundle import TranslatorBundle
+from headwise.tasks.translation.form import TRANSLATORS
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.tokenizer_pair import load_tokenizers
 from headwise.training.run_recipe import FILE as RECIPE
@@ -36,9 +36,7 @@ def load_checkpoint_bundle(directory: Path, which: Which) -> TranslatorBundle:
             "需要它；请给出例如 runs/mine，或去掉 --checkpoint",
         )
     data = dict(read_run_recipe(path / RECIPE))
-    if data.get("task", "translation") != "translation":
-        form = TranslationRecipe.bundle_form
-        raise explain_task(data["task"], form.noun, path, example=form.example)
+    TRANSLATORS.check(data.get("task", DEFAULT_TASK), path)
     recipe = check_settings(TranslationRecipe, data, file=path / RECIPE)
     verify_directory(path / "data" / "tokenizers", kind=TOKENIZERS_KIND)
     tokenizers = load_tokenizers(path / "data" / "tokenizers")

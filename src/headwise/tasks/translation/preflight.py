@@ -1,10 +1,9 @@
 """Checks of a translator's recipe and data, so that its run does not fail after an hour.
 
-They cover the split of a batch over processes, the test set, lengths and the decoding settings.
+They cover the test set, lengths and the decoding settings.
 What is checked for every task is in tasks/preflight.py.
 """
 
-from headwise.data.batching import Share
 from headwise.data.pairs.choices import corpus_name
 from headwise.data.pairs.preparation import PreparedData, read_part
 from headwise.data.splits import Part
@@ -13,18 +12,9 @@ from headwise.errors import DataError
 from headwise.models.limits import check_rows, source_limits
 from headwise.models.recurrent.choices import attends
 from headwise.models.recurrent.stepper import explain_missing_attention
-from headwise.tasks.task import rows_of_batch
 from headwise.tasks.translation.judge import check_judge
 from headwise.tasks.translation.length_limits import longest_source
 from headwise.tasks.translation.recipe import TranslationRecipe
-
-
-def check_share(recipe: TranslationRecipe, *, num_processes: int) -> None:
-    """Every process needs a row of each update; target rows have the recipe's length, so this is
-    known before data is prepared.
-    """
-    rows = rows_of_batch(recipe.training.batch_tokens, recipe.data.row_tokens)
-    Share(0, num_processes, recipe.training.accumulation).check(rows)
 
 
 def check_own_judge(recipe: TranslationRecipe) -> None:

@@ -28,7 +28,6 @@ from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.transformer_settings import TransformerSettings
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.bundle_form import BundleForm
 from headwise.tasks.recurrent_training import (
     check_not_recorded,
     check_word_by_word,
@@ -36,6 +35,7 @@ from headwise.tasks.recurrent_training import (
     train_word_by_word,
 )
 from headwise.tasks.translation.declared_results import METRICS, RESULTS
+from headwise.tasks.translation.form import FORM
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import (
     CrossEntropyObjective,
@@ -74,7 +74,7 @@ class TranslationTraining(TrainingSettings):
 class TranslationRecipe(AnyRecipe):
     """A translator, from its text to its answers."""
 
-    bundle_form: ClassVar = BundleForm(("a translator", "翻译模型"), "pocket", is_demo=True)
+    bundle_form: ClassVar = FORM
     metrics: ClassVar = METRICS
     results: ClassVar = RESULTS
 

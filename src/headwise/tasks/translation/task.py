@@ -47,7 +47,6 @@ from headwise.tasks.translation.preflight import (
     check_decoding,
     check_lengths,
     check_own_judge,
-    check_share,
     check_test,
 )
 from headwise.tasks.translation.recipe import TranslationRecipe
@@ -73,7 +72,6 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     """Learn to translate from pairs of sentences."""
 
     def check(self, recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
-        check_share(recipe, num_processes=num_processes)
         check_own_judge(recipe)
         find_translator_start(recipe)
 

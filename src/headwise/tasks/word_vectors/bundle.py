@@ -19,13 +19,12 @@ from headwise.models.vector_space import VectorSpace
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import read_json, verify_directory, write_json
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import explain_task, task_of_bundle, write_bundle
-from headwise.tasks.bundle_directory import find_bundle
+from headwise.tasks.bundle import write_bundle
 from headwise.tasks.model_card import model_card
+from headwise.tasks.word_vectors.form import FORM, VECTOR_BUNDLES
 from headwise.tasks.word_vectors.recipe import WordVectorRecipe
 from headwise.weights import read_tensors
 
-FORM = WordVectorRecipe.bundle_form
 VECTORS, WORDS = FORM.weights_file, "words.json"
 MAX_WORDS_BYTES, MAX_WORDS = 512 << 20, 20_000_000
 CARD_USE = """```bash
@@ -79,9 +78,7 @@ def write_words(folder: Path, words: Sequence[str], counts: np.ndarray | None) -
 def load_word_vectors(directory: str | Path) -> WordVectorBundle:
     """A verified bundle: the directory itself, or a run with one inside."""
     given = require_path(directory, "directory", "runs/words/model")
-    path = find_bundle(given, recipe=FORM.example)
-    if (word := task_of_bundle(path)) != "word_vectors":
-        raise explain_task(word, FORM.noun, path, example=FORM.example)
+    path = VECTOR_BUNDLES.find(given)
     manifest = verify_directory(path, kind=FORM.kind)
     tensors = read_tensors(path / VECTORS)
     entries = read_json(path / WORDS, max_bytes=MAX_WORDS_BYTES, max_items=2 * MAX_WORDS)

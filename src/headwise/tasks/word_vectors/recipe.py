@@ -8,8 +8,8 @@ from headwise.data.corpus_names import LanguageCode
 from headwise.data.text.choices import Texts
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
-from headwise.tasks.bundle_form import WORD_VECTORS, BundleForm
 from headwise.tasks.declared_results import Result
+from headwise.tasks.word_vectors.form import FORM
 
 
 class WordVectorData(Settings):
@@ -91,13 +91,7 @@ class WordVectorTraining(Settings):
 class WordVectorRecipe(AnyRecipe):
     """What `headwise train` takes for `task: word_vectors`."""
 
-    bundle_form: ClassVar = BundleForm(
-        ("a bundle of word vectors", "词向量模型"),
-        "word-vectors",
-        kind=WORD_VECTORS,
-        weights_file="vectors.safetensors",
-        parts=("words.json",),
-    )
+    bundle_form: ClassVar = FORM
     results: ClassVar = {
         "words": Result(("different words", "词的种数")),
         "text_words": Result(("words of text", "文本词数")),
