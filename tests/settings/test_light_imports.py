@@ -1,5 +1,6 @@
-"""Settings can be read and checked without importing torch, so that a mistake is answered
-quickly.
+"""Settings can be read and checked without importing torch, so that a mistake is answered quickly;
+translators, language models and the server start without torch's compiler, which takes as long as
+torch itself.
 """
 
 import subprocess
@@ -20,9 +21,20 @@ MODULES = [
 ]
 
 
-def test_settings_do_not_import_torch() -> None:
+WITHOUT_COMPILER = [
+    "headwise.tasks.translation.task",
+    "headwise.tasks.language.task",
+    "headwise.tasks.labels.task",
+    "headwise.serving.app",
+]
+
+
+@pytest.mark.parametrize(
+    ("modules", "heavy"), [(MODULES, "torch"), (WITHOUT_COMPILER, "torch._dynamo")]
+)
+def test_what_is_heavy_is_not_imported(modules: list[str], heavy: str) -> None:
     loaded = [
-        f"import {module}; assert 'torch' not in sys.modules, '{module}'" for module in MODULES
+        f"import {module}; assert '{heavy}' not in sys.modules, '{module}'" for module in modules
     ]
     code = "; ".join(["import sys", *loaded])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

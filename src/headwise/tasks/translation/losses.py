@@ -3,6 +3,9 @@
 left to right   TranslationLoss (objective.py)
 parallel        ParallelLoss (parallel_loss.py), AlignmentLoss (alignment_loss.py),
                 EditLoss (edit_loss.py)
+
+The losses of parallel translators are imported when they are needed: they load torch's compiler,
+which takes as long as torch itself, and every command of a translator starts with this file.
 """
 
 import torch
@@ -13,11 +16,8 @@ from headwise.models.choices import build_model
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.translation_model import TranslationModel
 from headwise.tasks.planned_step import PlannedStep, Vocabularies
-from headwise.tasks.translation.alignment_loss import AlignmentLoss
-from headwise.tasks.translation.edit_loss import EditLoss
 from headwise.tasks.translation.fertile_batches import empty_fertilities, most_copies
 from headwise.tasks.translation.objective import TranslationLoss
-from headwise.tasks.translation.parallel_loss import ParallelLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.updates import Trainable
 
@@ -26,13 +26,25 @@ def loss_of(
     recipe: TranslationRecipe, module: TranslationModel, chunk_size: int | None = None
 ) -> Trainable:
     """The model with its objective; `chunk_size` tokens have their logits made at a time."""
-    if isinstance(module, ParallelTranslator) and module.edits is not None:
-        return EditLoss(module, recipe, chunk_size)
-    if isinstance(module, ParallelTranslator) and module.factor is not None:
-        return AlignmentLoss(module, recipe, chunk_size)
     if isinstance(module, ParallelTranslator):
-        return ParallelLoss(module, recipe, chunk_size)
+        return _parallel_loss(recipe, module, chunk_size)
     return TranslationLoss(module, recipe.training.objective.label_smoothing, chunk_size)
+
+
+def _parallel_loss(
+    recipe: TranslationRecipe, module: ParallelTranslator, chunk_size: int | None
+) -> Trainable:
+    if module.edits is not None:
+        from headwise.tasks.translation.edit_loss import EditLoss
+
+        return EditLoss(module, recipe, chunk_size)
+    if module.factor is not None:
+        from headwise.tasks.translation.alignment_loss import AlignmentLoss
+
+        return AlignmentLoss(module, recipe, chunk_size)
+    from headwise.tasks.translation.parallel_loss import ParallelLoss
+
+    return ParallelLoss(module, recipe, chunk_size)
 
 
 def plan_step(recipe: TranslationRecipe, sizes: Vocabularies) -> PlannedStep:
