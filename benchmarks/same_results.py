@@ -110,9 +110,9 @@ SEARCHES = (
     ("--n-best", "3"),
     ("--set", "kind=beam", "--set", "size=4", "--set", "length_penalty=0.6"),
     ("--set", "kind=beam", "--set", "size=4", "--set", "no_repeat=2"),
-    ("--set", "kind=sample", "--set", "seed=1"),
-    ("--set", "kind=sample", "--set", "seed=1", "--set", "top_k=5"),
-    ("--set", "kind=sample", "--set", "seed=1", "--set", "top_p=0.8"),
+    ("--set", "kind=sampling", "--set", "seed=1"),
+    ("--set", "kind=sampling", "--set", "seed=1", "--set", "top_k=5"),
+    ("--set", "kind=sampling", "--set", "seed=1", "--set", "top_p=0.8"),
     ("--forbid", "Hund"),
     ("--set", "kind=beam", "--set", "size=4", "--require", "Hund"),
     ("--prefix", "Das"),
@@ -206,8 +206,9 @@ def _record_case(case: Case, scratch: Path) -> dict[str, str]:
         sentences = scratch / "sentences"
         sentences.write_text("".join(f"{line}\n" for line in _SENTENCES), encoding="utf-8")
         output = _headwise("translate", "--model", str(run / "model"), str(sentences), *search)
-        text = output.stdout if output.returncode == 0 else f"refused: {output.stderr}"
-        digests["translate " + " ".join(search)] = hashlib.sha256(text.encode()).hexdigest()
+        found = hashlib.sha256(output.stdout.encode()).hexdigest()
+        refused = f"refused: {output.stderr.strip()}"
+        digests["translate " + " ".join(search)] = refused if output.returncode else found
     return digests
 
 
