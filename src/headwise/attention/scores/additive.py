@@ -1,4 +1,4 @@
-"""The additive score: a network with one hidden layer compares query and key.
+"""The additive attention score: a network with one hidden layer compares query and key.
 
     w_v · tanh(W_q q + W_k k)          Bahdanau et al. 2015
 

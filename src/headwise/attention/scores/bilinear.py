@@ -1,4 +1,4 @@
-"""The bilinear score: a learned matrix between query and key.
+"""The bilinear attention score: the product of query and key with a learned matrix between them.
 
     q · W k                            Luong et al. 2015, their "general"
 

@@ -1,4 +1,4 @@
-"""The concat score: the network of the additive score over query and key side by side.
+"""The concat attention score: the network of the additive score over query and key side by side.
 
 v · tanh(W [q; k])                 Luong et al. 2015
 """
