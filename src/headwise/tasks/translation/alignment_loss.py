@@ -1,4 +1,5 @@
-"""The loss of a parallel translator whose positions write a token or not: CTC and the graph.
+"""Computes the loss of a parallel translator whose decoder has more positions than the target has
+tokens: CTC, or paths through a graph of positions.
 
     ctc      -log Σ p(alignment)    over the alignments that collapse to the target
     graph    -log Σ p(path)         over the paths that emit <s> target </s>
