@@ -1,4 +1,4 @@
-"""`GET /v1/models`: lists the models of this server."""
+"""`GET /v1/models`: the models of this server."""
 
 from fastapi import APIRouter
 
