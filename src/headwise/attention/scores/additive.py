@@ -33,10 +33,6 @@ class AdditiveScore(nn.Module):
     def query_dim(self) -> int:
         return self.query_map.shape[1]
 
-    def count_operations(self, dim: int) -> tuple[int, int, int]:
-        hidden = self.vote.numel()
-        return 2 * hidden * dim, 2 * hidden * dim, 2 * hidden
-
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
     ) -> Float[Tensor, "*batch query key"]:

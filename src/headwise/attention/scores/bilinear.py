@@ -31,9 +31,6 @@ class BilinearScore(nn.Module):
     def query_dim(self) -> int:
         return self.between.shape[0]
 
-    def count_operations(self, dim: int) -> tuple[int, int, int]:
-        return 0, 2 * dim * dim, 2 * dim
-
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
     ) -> Float[Tensor, "*batch query key"]:

@@ -85,15 +85,6 @@ class KeyMapping(Protocol):
 
 
 @runtime_checkable
-class CountedScore(Protocol):
-    """A score whose cost differs from that of one product of query and key."""
-
-    def count_operations(self, dim: int) -> tuple[int, int, int]:
-        """Multiplications and additions for a query, for a key, and for a pair of them."""
-        ...
-
-
-@runtime_checkable
 class PositionScore(Protocol):
     """A score that uses the position of a key in its sentence, up to a limit."""
 

@@ -28,10 +28,6 @@ class ConcatScore(nn.Module):
     def initial_weights(self) -> InitialWeights:
         return [(self.joint_map, xavier()), (self.vote, xavier())]
 
-    def count_operations(self, dim: int) -> tuple[int, int, int]:
-        hidden = self.vote.numel()
-        return 2 * hidden * dim, 2 * hidden * dim, 2 * hidden
-
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
     ) -> Float[Tensor, "*batch query key"]:

@@ -143,7 +143,8 @@ class AlignmentLoss:
     def sum_assumed(self, hidden: Float[Tensor, "row position dim"]) -> LossSums:
         """For plans, where batches have no content: the tables of sentences of one length, without
         the recursion over them, which is small beside the tables."""
-        states = cut_rows(hidden)
+        assert self.module.factor is not None
+        states = cut_rows(hidden, SENTENCE * self.module.factor)
         labels = torch.ones(len(states), SENTENCE, dtype=torch.int64, device=hidden.device)
         total = self.score(states, labels).sum()
         if self.module.links is not None:
