@@ -100,7 +100,6 @@ class ParallelTranslator(EncoderDecoder):
         "fertility": ("fertility classifier", "繁衍率分类器"),
         "links": ("links", "连边"),
         "chain": ("transitions", "转移得分"),
-        "edits": ("heads that edit", "编辑头"),
     }
 
     assumes_full_rows = False
