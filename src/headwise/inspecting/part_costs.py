@@ -7,9 +7,11 @@ content (planning/step_tracing.py), and each product is added to the part that c
 outside all parts belong to the output, because the loss multiplies by the output's weights itself.
 
     parameters      shared weights are counted once, in the first part that has them
-    operations      of the forward pass; a training step costs three times as much
+    operations      of the forward pass; a training step costs three times as much (each product is
+                    computed twice more: for its inputs and for its weights; Kaplan et al. 2020)
 
-Tested against: all parameters of the model, and torch's FlopCounterMode.
+Tested against: translators worked out by hand, all parameters of the model, and torch's
+FlopCounterMode.
 """
 
 from collections import Counter
