@@ -111,10 +111,10 @@ def _naming_calls(module: nn.Module, names: tuple[str, ...]) -> Iterator[list[st
 
     def named(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any) -> Any:
             open_parts.append(name)
             try:
-                return method(*args, **kwargs)
+                return method(*args)
             finally:
                 open_parts.pop()
 
