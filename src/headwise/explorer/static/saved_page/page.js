@@ -7,7 +7,7 @@
  * it. Layers and heads count from 0 in the address and from 1 where people read them.
  *
  * explorer/pictures/html_page.py puts this file, head_grid and what the page shares with the live
- * one (app/trace, app/dom, app/attention_links, app/colour_scales, app/heat_map) one after the other
+ * one (app/trace, app/dom, app/attention_links, app/colour_scales, app/heat_map) after each other
  * into a single module script and leaves out the lines that load modules. The files use each
  * other's functions, and nothing outside the script sees them.
  *
