@@ -42,7 +42,7 @@ def find_parts(step: PlannedStep, length: int) -> dict[str, PartCost]:
 
 def describe(step: PlannedStep, length: int) -> LayerDescription:
     parts = count_parts(step, length=length)
-    return LayerDescription(length, parts, step.sample, count_decoder_cache(step.build(1)))
+    return LayerDescription(length, parts, step.described, count_decoder_cache(step.build(1)))
 
 
 def test_a_transformer_worked_out_by_hand() -> None:

@@ -274,8 +274,8 @@ def _read_recipe(path: Path, word: str) -> AnyRecipe | None:
 def _describe_step(step: PlannedStep, length: int) -> DescribedParts:
     with torch.device("meta"):
         cache = count_decoder_cache(step.build(1))
-    length = step.sample.length or length
-    return LayerDescription(length, count_parts(step, length=length), step.sample, cache)
+    length = step.described.length or length
+    return LayerDescription(length, count_parts(step, length=length), step.described, cache)
 
 
 def format_size(num_bytes: int) -> str:

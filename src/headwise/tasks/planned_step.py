@@ -58,6 +58,15 @@ class Sample:
     """How many items it has; None: as many as the user asks for."""
 
 
+SENTENCE_PAIR = Sample(
+    (
+        "One pair of sentences ({length} + {length} tokens)",
+        "一对句子（{length} + {length} 个词元）",
+    ),
+    ("pair of tokens", "对词元"),
+)
+
+
 @dataclass(frozen=True)
 class PlannedStep:
     """A training step of a recipe, as shapes."""
@@ -80,6 +89,11 @@ class PlannedStep:
     """The share of a row's tokens that the loss predicts."""
     sample: Sample = Sample()
     """One sample of the data, where that is no sentence of tokens."""
+
+    @property
+    def described(self) -> Sample:
+        """The sample, or a pair of sentences where there are two sides."""
+        return self.sample if self.source_row is None else SENTENCE_PAIR
 
     @property
     def num_rows(self) -> int:

@@ -12,7 +12,7 @@ from headwise.data.packing import PackedBatch
 from headwise.models.choices import build_model
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.translation_model import TranslationModel
-from headwise.tasks.planned_step import PlannedStep, Sample, Vocabularies
+from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.translation.alignment_loss import AlignmentLoss
 from headwise.tasks.translation.edit_loss import EditLoss
 from headwise.tasks.translation.fertile_batches import empty_fertilities, most_copies
@@ -33,16 +33,6 @@ def loss_of(
     if isinstance(module, ParallelTranslator):
         return ParallelLoss(module, recipe, chunk_size)
     return TranslationLoss(module, recipe.training.objective.label_smoothing, chunk_size)
-
-
-SENTENCE_PAIR = Sample(
-    (
-        "One pair of sentences ({length} + {length} tokens)",
-        "一对句子（{length} + {length} 个词元）",
-    ),
-    ("pair of tokens", "对词元"),
-)
-"""What `headwise describe` counts the operations of."""
 
 
 def plan_step(recipe: TranslationRecipe, sizes: Vocabularies) -> PlannedStep:
@@ -75,5 +65,4 @@ def plan_step(recipe: TranslationRecipe, sizes: Vocabularies) -> PlannedStep:
         row=row,
         source_row=row,
         num_logits=sizes.target,
-        sample=SENTENCE_PAIR,
     )
