@@ -1,4 +1,4 @@
-"""`python -m headwise` is the command line."""
+"""Runs the command line of Headwise when Python is started with `python -m headwise`."""
 
 import os
 import sys

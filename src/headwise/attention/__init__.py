@@ -1,4 +1,6 @@
-"""Attention: masks, kernels, scores, multi-head attention, caches and taps."""
+"""Computes attention: masks, scores, kernels (the ways to compute it), multi-head attention, the
+cache of a decoder, and taps, which collect the weights while a model runs.
+"""
 
 from headwise.attention.cache import KeyValueCache
 from headwise.attention.checked_attention import attend

@@ -1,4 +1,4 @@
-"""Attention of one decoding step over a cache that a beam search need not reorder.
+"""Computes the attention of one decoding step over a cache that a beam search need not reorder.
 
 A beam search reorders its rows (hypotheses) at every step. Moving keys and values along would copy
 the whole cache each time. Here each row writes its keys and values to its own column of the cache,

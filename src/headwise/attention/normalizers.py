@@ -1,4 +1,5 @@
-"""From scores to weights: the second of attention's three steps. Hidden keys get exactly zero.
+"""Turns attention scores into weights, the second of attention's three steps: softmax, sparsemax,
+entmax or hard. Keys that the mask hides get exactly zero.
 
     softmax    weights_j = exp(score_j − max) / Σ_k exp(score_k − max); every visible key gets
                a weight

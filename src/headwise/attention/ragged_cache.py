@@ -1,4 +1,5 @@
-"""Keys and values of rows that each have their own length: several positions a step, some cut off.
+"""A key-value cache in which every row has its own length, for a decoder that verifies drafts
+(guesses of the next tokens): a step adds several positions, and rejected ones are cut off.
 
 A verifier of drafts feeds a block of tokens to every row and keeps only those that were accepted.
 Each row has its own column of positions, and the block of row r is written behind the positions it

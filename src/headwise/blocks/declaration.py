@@ -1,5 +1,5 @@
-"""Base classes with which norms and feed-forward networks declare their properties
-(settings/kind.py).
+"""The base classes of the norms and feed-forward networks that a recipe can name: each declares its
+properties, and a norm its formula, and builds itself (settings/kind.py).
 """
 
 from typing import Any, ClassVar, Literal

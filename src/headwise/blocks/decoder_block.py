@@ -21,9 +21,19 @@ from headwise.attention.masks import Mask
 from headwise.attention.multi_head import KeysValues, MultiHeadAttention
 from headwise.attention.ragged_cache import BlockPlace, RaggedCache
 from headwise.blocks.residual import Residual
+from headwise.settings.part_names import PartNames
 
 
 class DecoderBlock(nn.Module):
+    part_names: ClassVar[PartNames] = {
+        "self_attention": ("decoder self-attention", "解码器自注意力"),
+        "cross_attention": ("cross-attention", "交叉注意力"),
+        "feed_forward": ("decoder feed-forward", "解码器前馈神经网络"),
+        "attention_residual": ("normalisation", "归一化"),
+        "cross_residual": ("normalisation", "归一化"),
+        "feed_forward_residual": ("normalisation", "归一化"),
+    }
+
     is_causal: ClassVar[bool] = True
     """Whether a position attends to earlier ones only. A decoder that writes all tokens at once
     (non-autoregressive) declares False, and its model then masks other sentences only."""

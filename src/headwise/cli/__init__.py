@@ -1,1 +1,1 @@
-"""The command line: a command parses its options, calls one function of the library and prints."""
+"""The command line: each command parses options, calls one function of the library and prints."""

@@ -1,4 +1,4 @@
-"""`headwise arpa`: write an n-gram model as an ARPA file for KenLM, SRILM and others."""
+"""`headwise arpa`: writes an n-gram model as an ARPA file for KenLM, SRILM and others."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`headwise attend`: attention calculated step by step, on numbers that can be checked by hand."""
+"""`headwise attend`: calculates attention step by step, on numbers that can be checked by hand."""
 
 import argparse
 import json

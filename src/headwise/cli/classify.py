@@ -1,4 +1,4 @@
-"""`headwise classify`: one label for a whole text, with the probability of every class."""
+"""`headwise classify`: gives a whole text one label, with the probability of every class."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`headwise data`: list known public corpora, download them by checksum, check those on disk."""
+"""`headwise data`: lists known public corpora, downloads them by checksum, checks those on disk."""
 
 import argparse
 import json

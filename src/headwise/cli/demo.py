@@ -1,4 +1,4 @@
-"""`headwise demo`: train a small translator in a few minutes, then use it."""
+"""`headwise demo`: trains a small translator in a few minutes, then uses it."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`headwise describe`: the parts of a model, with parameters, memory and operations of each."""
+"""`headwise describe`: lists the parts of a model, with their parameters, memory and operations."""
 
 import argparse
 import json

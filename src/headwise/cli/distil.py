@@ -1,4 +1,6 @@
-"""`headwise distil`: a teacher translates the training sources, and a student learns from that."""
+"""`headwise distil`: makes the training data of a student, in which a teacher's translations stand
+in place of the references.
+"""
 
 import argparse
 import json

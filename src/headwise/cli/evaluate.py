@@ -1,5 +1,5 @@
-"""`headwise evaluate`: how good a translator is, and whether it is significantly better than
-another.
+"""`headwise evaluate`: measures how good a translator is, and whether it is significantly better
+than another.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""`headwise explore`: a web page that shows how a model attends, searches and decides."""
+"""`headwise explore`: opens a web page that shows how a model attends, searches and decides."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`headwise export`: write a model for a program that works without Headwise."""
+"""`headwise export`: writes a model for a program that works without Headwise."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`headwise generate`: continue a text with a language model."""
+"""`headwise generate`: continues a text with a language model."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`headwise key`: make a key for `headwise serve --keys`."""
+"""`headwise key`: makes a key for clients of a server that `headwise serve --keys` started."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Code that `headwise classify` and `headwise tag` share: options, input, tables."""
+"""The options, input and tables that `headwise classify` and `headwise tag` share."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""How this process was started: alone or by torchrun, and by which command.
+"""Finds out how this process was started: alone or by torchrun, and by which command.
 
 Under torchrun only the first process prints. The command is needed to tell the user how to resume.
 """

@@ -1,4 +1,6 @@
-"""`headwise nearest`: the neighbours of a word, arithmetic with words, and a map of them."""
+"""`headwise nearest`: lists the neighbours of a word by word vectors, calculates with words, and
+draws a map of them.
+"""
 
 import argparse
 import json

@@ -1,4 +1,5 @@
-"""`headwise compare parallel`: finished translators side by side, autoregressive and parallel.
+"""`headwise compare parallel`: compares trained translators that write word by word with parallel
+ones, which write all words at once.
 
     headwise compare parallel runs/teacher runs/student --batches 1,8,64 --plot speed.png
 

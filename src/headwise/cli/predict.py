@@ -1,4 +1,6 @@
-"""`headwise predict`: the most probable next words, or (masked models) words for a gap."""
+"""`headwise predict`: lists the most probable next words after a beginning, or, with a masked
+language model, the words for a gap.
+"""
 
 import argparse
 import json

@@ -1,4 +1,6 @@
-"""`headwise recipes`: the recipes that come with Headwise; with a name, the recipe itself."""
+"""`headwise recipes`: lists the recipes (settings of a training) that come with Headwise; with a
+name, prints the recipe.
+"""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`headwise schema`: the JSON Schema of a recipe, so that an editor completes and checks it."""
+"""`headwise schema`: prints the JSON Schema of recipes, by which an editor completes them."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`headwise score`: how natural a language model finds sentences, one by one or in pairs."""
+"""`headwise score`: measures how natural a language model finds sentences, alone or in pairs."""
 
 import argparse
 import json

@@ -1,4 +1,6 @@
-"""`headwise senses`: whether a model distinguishes the senses of a word, by model and layer."""
+"""`headwise senses`: measures whether models distinguish the senses of an ambiguous word, layer by
+layer.
+"""
 
 import argparse
 import json

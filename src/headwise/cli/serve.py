@@ -1,4 +1,4 @@
-"""`headwise serve`: answer requests over HTTP."""
+"""`headwise serve`: answers requests for translations and other results of models over HTTP."""
 
 import argparse
 import os

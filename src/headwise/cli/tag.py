@@ -1,4 +1,4 @@
-"""`headwise tag`: a label for each word of a sentence."""
+"""`headwise tag`: gives every word of a sentence a label."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`headwise train`: train the model of a recipe, measure it, and write a run directory."""
+"""`headwise train`: trains the model of a recipe, measures it, and writes a run directory."""
 
 import argparse
 import json

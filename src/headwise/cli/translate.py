@@ -1,4 +1,4 @@
-"""`headwise translate`: a file, standard input, or sentences typed at a prompt."""
+"""`headwise translate`: translates a file, standard input, or sentences typed at a prompt."""
 
 import argparse
 import json

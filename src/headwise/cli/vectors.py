@@ -1,4 +1,4 @@
-"""`headwise vectors`: evaluate word vectors, and exchange them with other tools."""
+"""`headwise vectors`: evaluates word vectors, and exchanges them with other tools."""
 
 import argparse
 import json

@@ -1,1 +1,3 @@
-"""Comparisons of recipes, of attention kernels by length, and of language models by history."""
+"""Compares recipes, attention kernels, language models and finished translators, for
+`headwise compare`.
+"""

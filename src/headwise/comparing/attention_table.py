@@ -1,4 +1,5 @@
-"""Tables of `headwise compare attention`: kernels as rows, lengths as columns, and the slopes.
+"""Makes the tables of `headwise compare attention`: kernels as rows, lengths as columns, and the
+slopes.
 
 The slope of a kernel is the exponent a of cost ∝ lengthᵃ: a line fitted to the logarithms from
 length 4,096 on, or to the last three lengths if fewer than two are that long. It is 1 for a linear

@@ -1,4 +1,6 @@
-"""The table of `headwise compare lineage`: questions, the answers of every model, and markdown."""
+"""Makes the table of `headwise compare lineage`, which compares language models from n-grams to
+GPT: the questions that all models answer, their answers, and the table as markdown.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

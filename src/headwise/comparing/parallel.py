@@ -1,4 +1,5 @@
-"""`headwise compare parallel`: finished translators, autoregressive and parallel, side by side.
+"""Compares trained translators, autoregressive ones (word by word) and parallel ones (all words at
+once), for `headwise compare parallel`.
 
 Every model translates the same test sentences with each decoding that fits it. The table has BLEU
 and chrF with intervals, repeated words, errors of length, the latency of one sentence, and the

@@ -1,4 +1,5 @@
-"""The table of `headwise compare`: one row for each variant, notes for the reader, and markdown.
+"""Makes the table of `headwise compare`: one row for each variant, notes for the reader, and
+markdown.
 
 Tested with hand-made rows: a difference is reported only if it is significant, and a failure has
 its reason.

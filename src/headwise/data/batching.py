@@ -1,4 +1,4 @@
-"""The endless stream of training batches, and the batches of an evaluation.
+"""Makes the endless stream of training batches, and the batches of an evaluation.
 
 Chunk c of epoch e is a pure function of (seed, e, c): its pairs come from `order.py`, are packed
 into rows, and the rows are shuffled. The rows of all chunks of all epochs form one stream, and a

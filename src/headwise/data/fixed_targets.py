@@ -1,4 +1,5 @@
-"""Targets that all have the same number of positions, for decoders that read so many BEGIN tokens.
+"""Fills every target sentence with </s> up to the same number of positions, for parallel
+translators whose decoder always reads that many BEGIN tokens.
 
     y₁ … yₘ  →  y₁ … yₘ </s> </s> … </s>      `positions` in all, the last one added by packing
 

@@ -1,4 +1,4 @@
-"""Packed rows as arrays, and batches of them: the input of a training step.
+"""Builds packed rows as arrays, and batches of them: the input of a training step.
 
 A row holds several whole sentence pairs. Segment 0 is padding; segments 1, 2, … are the pairs of
 the row, with the same number on both sides. Positions restart at 0 in each segment. A pair (x, y)

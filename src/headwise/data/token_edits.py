@@ -1,4 +1,4 @@
-"""Deleting tokens and inserting placeholders in padded sequences, for whole batches at once.
+"""Deletes tokens and inserts placeholders in padded sequences, for whole batches at once.
 
 A sequence stands at the left of its row: <s>, words, </s>, padding. An edit moves each token that
 remains to a new place, and everything that belongs to the token (its log-probability, for example)

@@ -1,4 +1,5 @@
-"""`RequestOption`: a number of the settings that a request to the server may set, with its bounds.
+"""`RequestOption`: declares a number among the settings of a search that a request to the server
+may set, with its bounds.
 
 Each kind of settings declares its own (`GenerationSettings.request_options`). The server builds the
 body of `/v1/translate` from these declarations, so a new kind needs no line there. The bounds are

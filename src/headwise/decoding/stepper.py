@@ -1,4 +1,5 @@
-"""`Stepper`: a model as a search sees it: start, step, reorder. Transformers and RNNs have one.
+"""`Stepper`: the interface through which a search asks a model for one token after another (start,
+step, reorder). Transformers and recurrent networks have one.
 
 A stepper holds one row per hypothesis, sentence by sentence: rows [0, width) belong to the first
 sentence, the next `width` rows to the second, and so on. A search feeds one token per row, receives

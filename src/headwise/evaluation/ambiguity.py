@@ -1,4 +1,5 @@
-"""How ambiguous a parallel corpus is: how little the source says about words and word order.
+"""Measures how ambiguous a parallel corpus is: how little the source says about words and word
+order.
 
 A model that writes all words at once cannot see which of several right translations its other
 words belong to, so it mixes them. Distilled text has fewer of them. Three numbers show it, over the

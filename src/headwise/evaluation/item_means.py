@@ -1,4 +1,4 @@
-"""Scores that are means over the items of a test set: perplexity, loss, accuracy.
+"""Computes scores that are means over the items of a test set: perplexity, loss, accuracy.
 
     score = f( Σ sums / Σ weights )        f: exp for perplexity, 100 × for accuracy in percent
 

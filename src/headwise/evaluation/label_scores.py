@@ -1,4 +1,5 @@
-"""Scores of classification and tagging: accuracy, and precision, recall and F1 of each class.
+"""Computes scores of classification and tagging: accuracy, and precision, recall and F1 of each
+class.
 
     accuracy = correct / all
     precision = correct / predicted      recall = correct / gold      F1 = 2 P R / (P + R)

@@ -1,4 +1,4 @@
-"""A linear probe: how well a linear classifier can tell classes apart by given vectors.
+"""Trains a linear probe: how well can a linear classifier tell classes apart by given vectors?
 
     minimise  Σ_i w_i · -log softmax(W x_i + b)_{y_i}  +  λ/2 |W|²
     w_i = 1 / (number of classes · size of the class), so that Σ w = 1

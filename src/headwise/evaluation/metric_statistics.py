@@ -1,4 +1,5 @@
-"""Sufficient statistics of sacreBLEU's metrics: what one sentence adds to a corpus score.
+"""Counts what one sentence adds to a corpus score of sacreBLEU (the sufficient statistics of its
+metrics).
 
 BLEU, chrF and TER of a corpus are functions of *sums* over its sentences (n-gram matches and
 totals, lengths, edits). With the statistics s_i of each sentence, the score of a resample that

@@ -1,4 +1,5 @@
-"""How close a translation of one sentence is to its reference: sentence-level BLEU by sacreBLEU.
+"""Measures how close a translation of one sentence is to its reference: sentence-level BLEU by
+sacreBLEU.
 
 Sequence-level interpolation (Kim & Rush 2016) keeps the hypothesis of the teacher that is closest
 to the reference. BLEU of a single sentence is usually 0, because some n-gram order has no match;

@@ -1,4 +1,4 @@
-"""The mean score of a recipe over several seeds, with a confidence interval.
+"""Computes the mean score of a recipe over several seeds, with a confidence interval.
 
 Two things would differ in a repetition: the test set (a paired bootstrap with the same sentences
 for every model, Koehn 2004) and the seed (initial weights, order of data). Their variances add up:

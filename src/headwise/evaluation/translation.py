@@ -1,4 +1,4 @@
-"""Scores of translations: BLEU, chrF and TER by sacreBLEU, with signature and interval.
+"""Scores translations: BLEU, chrF and TER by sacreBLEU, with signature and interval.
 
 A score without its signature (tokenizer, case, smoothing, version) cannot be compared with another
 (Post 2018). The tokenizer follows the target language: `13a` for most, `zh` for Chinese, characters

@@ -1,4 +1,4 @@
-"""Evaluate word vectors: similarity of word pairs as rated by people, and analogies.
+"""Evaluates word vectors: similarity of word pairs as rated by people, and analogies.
 
     similarity   Spearman's rank correlation between cosines and human ratings
                  (WordSim-353, SimLex-999, MEN)

@@ -1,4 +1,4 @@
-"""GPU kernels for a linear layer with its norm, bias, activation and residual.
+"""Computes a linear layer with its norm, bias, activation and residual by GPU kernels.
 
 One kernel computes all of them for a few rows; another computes addition and norm for many rows.
 With few rows a product is bound by reading its weights, and a kernel that only adds or normalises

@@ -1,1 +1,3 @@
-"""What is in a run, a bundle or a machine: `headwise describe` and `headwise doctor`."""
+"""Finds out what is in a run, a saved model or a machine, for `headwise describe` and
+`headwise doctor`.
+"""

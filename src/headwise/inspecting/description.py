@@ -15,9 +15,9 @@ import torch
 from headwise.errors import UsageError
 from headwise.inspecting.part_costs import PartCost, count_parts
 from headwise.language import say
-from headwise.models.describe import BYTES_BF16, BYTES_FP32, Table, describe, format_size
-from headwise.models.translation_model import TranslationModel
+from headwise.models.decoder_cache import DecoderCache, count_decoder_cache
 from headwise.settings import check_settings, read_settings_file
+from headwise.settings.kind import Words
 from headwise.storage import MANIFEST, read_json
 from headwise.tasks.accepted_models import task_of_bundle
 from headwise.tasks.any_recipe import AnyRecipe
@@ -29,7 +29,21 @@ from headwise.tasks.recipe import load_recipe
 from headwise.tasks.result_rows import result_rows
 from headwise.tasks.table import find_entry, find_task, name_task
 from headwise.tasks.task import SinglePassPart, SinglePassTask
-from headwise.tasks.translation.bundle import load_translator_bundle
+
+BYTES_FP32, BYTES_BF16 = 4, 2
+
+Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+"""Title, headings, rows."""
+
+MEMORY: dict[str, Words] = {
+    "weights_fp32": ("weights, fp32", "权重，fp32"),
+    "weights_bf16": ("weights, bf16", "权重，bf16"),
+    "training": ("training (weights, gradients, Adam)", "训练（权重、梯度、Adam）"),
+    "cache_per_target_token": ("decoder's cache per target token", "解码缓存，每目标词元"),
+    "cache_fixed": ("decoder's cache, fixed part", "解码缓存，固定部分"),
+    "cache_per_source_token": ("decoder's cache per source token", "解码缓存，每源词元"),
+}
+"""What `headwise describe` calls the sizes."""
 
 
 class DescribedParts(Protocol):
@@ -92,11 +106,14 @@ class Description:
 
 @dataclass(frozen=True)
 class LayerDescription:
-    """A model of any task: its parts, as its modules call them, for one sample of the data."""
+    """A model that learns by gradient steps: its parts, as its modules call them, for one sample of
+    the data."""
 
     length: int
     parts: tuple[PartCost, ...]
     sample: Sample
+    cache: DecoderCache | None
+    """Of a translator that writes token by token."""
 
     @property
     def parameters(self) -> int:
@@ -109,11 +126,18 @@ class LayerDescription:
     @property
     def memory(self) -> dict[str, int]:
         """Bytes; activations are not counted."""
-        return {
+        sizes = {
             "weights_fp32": BYTES_FP32 * self.parameters,
             "weights_bf16": BYTES_BF16 * self.parameters,
             "training": 4 * BYTES_FP32 * self.parameters,
         }
+        if self.cache is not None:
+            sizes |= {
+                "cache_per_target_token": BYTES_FP32 * self.cache.per_target_token,
+                "cache_fixed": BYTES_FP32 * self.cache.fixed,
+                "cache_per_source_token": BYTES_FP32 * self.cache.per_source_token,
+            }
+        return sizes
 
     def tables(self) -> list[Table]:
         headings = (
@@ -130,18 +154,7 @@ class LayerDescription:
             (title, f"{parameters:,}", f"{round(flops / self.length):,}")
             for title, (parameters, flops) in sums.items()
         ]
-        memory = [
-            (say(*name), format_size(size))
-            for name, size in zip(
-                (
-                    ("weights, fp32", "权重，fp32"),
-                    ("weights, bf16", "权重，bf16"),
-                    ("training (weights, gradients, Adam)", "训练（权重、梯度、Adam）"),
-                ),
-                self.memory.values(),
-                strict=True,
-            )
-        ]
+        memory = [(say(*MEMORY[name]), format_size(size)) for name, size in self.memory.items()]
         work = [
             (say("forward", "前向"), f"{self.forward_flops:,}"),
             (say("training step", "训练一步"), f"{3 * self.forward_flops:,}"),
@@ -234,17 +247,12 @@ def describe_model(
 
 def _describe_bundle(path: Path, length: int) -> Description:
     word = task_of_bundle(path)
-    if word == "translation":
-        opened = load_translator_bundle(path)
-        body: DescribedParts = describe(opened.model, source_length=length, target_length=length)
-        data = opened.recipe.model_dump(mode="json")["data"]
-        return Description(word, data, body, opened.results)
     recipe = _read_recipe(path, word)
     entry = find_entry(word)
     assert entry is not None
     task = entry.implementation if recipe is None else find_task(recipe)
     if isinstance(task, SinglePassTask):
-        body = TableDescription(task.describe_parts(path))
+        body: DescribedParts = TableDescription(task.describe_parts(path))
     else:
         assert recipe is not None, "only imported vectors have none"
         open_bundle(path, type(recipe))  # checks every file
@@ -267,11 +275,17 @@ def _read_recipe(path: Path, word: str) -> AnyRecipe | None:
 
 def _describe_step(step: PlannedStep, length: int) -> DescribedParts:
     with torch.device("meta"):
-        module = step.build(1)
-    if isinstance(module, TranslationModel):
-        return describe(module, source_length=length, target_length=length)
-    length = step.sample.length or length
-    return LayerDescription(length, count_parts(step, length=length), step.sample)
+        cache = count_decoder_cache(step.build(1))
+    length = step.described.length or length
+    return LayerDescription(length, count_parts(step, length=length), step.described, cache)
+
+
+def format_size(num_bytes: int) -> str:
+    """968,392,704 bytes as 923.5 MiB."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if num_bytes >= size:
+            return f"{num_bytes / size:,.1f} {unit}"
+    return f"{num_bytes} B"
 
 
 def _data_rows(data: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""`Finding`: one result of `headwise doctor`, for each thing that it examined."""
+"""`Finding`: what `headwise doctor` found out about one of the things that it examined."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

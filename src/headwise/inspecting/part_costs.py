@@ -7,15 +7,18 @@ content (planning/step_tracing.py), and each product is added to the part that c
 outside all parts belong to the output, because the loss multiplies by the output's weights itself.
 
     parameters      shared weights are counted once, in the first part that has them
-    operations      of the forward pass; a training step costs three times as much
+    operations      of the forward pass; a training step costs three times as much (each product is
+                    computed twice more: for its inputs and for its weights; Kaplan et al. 2020)
 
-Tested against: all parameters of the model, and torch's FlopCounterMode.
+Tested against: translators worked out by hand, all parameters of the model, and torch's
+FlopCounterMode.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import torch
@@ -31,6 +34,8 @@ from headwise.tasks.planned_step import PlannedStep
 from headwise.tasks.shape_only_modules import make_contentless
 
 OUTPUT = "output"
+OTHER_CALLS = ("step", "map_keys")
+"""Methods through which a recurrent decoder calls its parts, beside `forward`."""
 
 
 @dataclass(frozen=True)
@@ -104,24 +109,43 @@ def _naming_calls(module: nn.Module, names: tuple[str, ...]) -> Iterator[list[st
     def leave(*_: Any) -> None:
         open_parts.pop()
 
+    def named(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def call(*args: Any) -> Any:
+            open_parts.append(name)
+            try:
+                return method(*args)
+            finally:
+                open_parts.pop()
+
+        return call
+
     with ExitStack() as stack:
         for path, part in module.named_modules():
-            name = _find_part(name_part(path), names) if path else None
+            name = _find_part(module, path, names) if path else None
             if name is not None:
                 for handle in (
                     part.register_forward_pre_hook(enter(name)),
                     part.register_forward_hook(leave),
                 ):
                     stack.callback(handle.remove)
+                for method in OTHER_CALLS:
+                    if hasattr(part, method):
+                        setattr(part, method, named(name, getattr(part, method)))
         yield open_parts
 
 
-def _find_part(name: str, names: tuple[str, ...]) -> str | None:
-    """The part of this name, or the only one inside of it."""
+def _find_part(module: nn.Module, path: str, names: tuple[str, ...]) -> str | None:
+    """The part that a module's own products belong to: the part of its name, the only part inside
+    of it, or the module itself if it has a title.
+    """
+    name = name_part(path)
     if name in names:
         return name
     inside = [one for one in names if one.startswith(f"{name}.")]
-    return inside[0] if len(inside) == 1 else None
+    if len(inside) == 1:
+        return inside[0]
+    return None if name_of_part(module, name) == (name, name) else name
 
 
 class _Counter(TorchDispatchMode):

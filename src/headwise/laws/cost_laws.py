@@ -1,4 +1,5 @@
-"""Laws of what a kernel says that it costs: its formulas beside what torch counts and keeps.
+"""Laws of cost: the formulas by which a kernel declares its operations and its memory must agree
+with what torch counts and keeps.
 
     operations   matrix products of one row, as torch's FlopCounterMode counts them
                  (`AttentionKind.cost`)

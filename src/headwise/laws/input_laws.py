@@ -1,4 +1,5 @@
-"""Laws on unusual inputs: very small and very large numbers, biases with vectors, empty tensors.
+"""Laws of attention kernels on unusual inputs: very small and very large numbers, biases with
+vectors, empty tensors.
 
 tests/laws/test_input_mutants.py checks that each law finds a kernel with a known fault.
 """

@@ -1,4 +1,5 @@
-"""The laws of attention: properties that every kernel must have. Each law is a function of a case.
+"""The laws of attention: properties that every kernel must have, for example that a hidden key has
+no effect. Each law is a function of a case, a kernel with its masks and inputs.
 
 A law raises AssertionError if a kernel does not have the property. tests/laws runs all laws over
 all kernels, and checks that each law finds a kernel with a known fault.

@@ -1,5 +1,6 @@
-"""Laws on packed rows: the output of a sentence does not depend on other sentences or padding in
-its row. Each law is a function of a case."""
+"""Laws of attention kernels on packed rows: the output of a sentence does not depend on other
+sentences or padding in its row. Each law is a function of a case.
+"""
 
 from collections.abc import Callable
 

@@ -1,5 +1,5 @@
-"""Laws on floating types: the output has the type of the input and its rounding error, and equals
-the attention weights times the values.
+"""Laws of attention kernels on floating types: the output has the type of the input and its
+rounding error, and equals the attention weights times the values.
 
 tests/laws/test_number_mutants.py checks that each law finds a kernel with a known fault.
 """

@@ -1,5 +1,5 @@
-"""Random queries, keys and values, and every mask: each part alone, each pair of parts, and all of
-them together.
+"""Makes the inputs on which the laws of attention are tested: random queries, keys and values, and
+every mask (each part alone, each pair of parts, and all of them together).
 
 Sizes are distinct primes so that a mixed-up axis cannot pass. Tensors of masks are sliced with the
 batch, so that a law can run one element of the batch by itself under the mask that belongs to it.

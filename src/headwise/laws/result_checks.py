@@ -1,4 +1,4 @@
-"""Functions with which laws call kernels and compare results.
+"""Functions with which the laws of attention call kernels and compare results.
 
 They have rounding tolerances, gradients, positions of queries and expected refusals.
 """

@@ -1,4 +1,4 @@
-"""The models a recipe may name under `model: {kind: …}`, and the functions that build them."""
+"""Lists the models that a recipe may name under `model: {kind: …}`, and builds them."""
 
 import contextlib
 from collections.abc import Callable

@@ -16,6 +16,7 @@ gradients included.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -31,10 +32,19 @@ from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.models.draft_heads import DraftHeads
 from headwise.models.translation_model import TranslationModel
+from headwise.settings.part_names import PartNames
 
 
 class EncoderDecoder(TranslationModel):
     """Parts are handed in by `build_model` (models/choices.py)."""
+
+    part_names: ClassVar[PartNames] = {
+        "encoder.*.self_attention": ("encoder self-attention", "编码器自注意力"),
+        "encoder.*.feed_forward": ("encoder feed-forward", "编码器前馈神经网络"),
+        "encoder_norm": ("normalisation", "归一化"),
+        "decoder_norm": ("normalisation", "归一化"),
+        "draft_heads": ("draft heads", "草稿头"),
+    }
 
     encoder: Sequence[EncoderBlock]
     decoder: Sequence[DecoderBlock]

@@ -1,4 +1,4 @@
-"""The longest row that a model can read, and the setting that limits it.
+"""Computes the longest row that a model can read, and names the setting that limits it.
 
 Recipes are checked with it before a model is built. Each attention kernel, score and position
 encoding declares its own limit (`longest_row`); most have none. In a packed row the whole row

@@ -1,4 +1,4 @@
-"""Builds the stepper of a model, with which a search asks for one token after the other."""
+"""Builds the stepper of a model, through which a search asks for one token after the other."""
 
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.parallel.inference import ParallelInference

@@ -1,4 +1,5 @@
-"""Language models as steppers: one token at a time, for any search (decoding/stepper.py).
+"""Lets a search ask a language model for one token after another: language models as steppers
+(decoding/stepper.py).
 
     Transformer      keeps keys and values of every layer
     recurrent        keeps its state

@@ -1,4 +1,5 @@
-"""Settings of an encoder and a decoder made of attention blocks.
+"""Settings of an encoder and a decoder made of attention blocks: layers, heads, width, norms,
+positions.
 
     model: {dim: 256, encoder: {layers: 4, heads: 4}, decoder: {layers: 4, heads: 4}, …}
 

@@ -1,4 +1,5 @@
-"""Word vectors in use: the words nearest to a word, and arithmetic with words (king - man + woman).
+"""Uses word vectors: finds the words nearest to a word, and calculates with words (king - man +
+woman).
 
 Nearness is the cosine, the product of vectors of length 1. An expression is the sum of its words'
 unit vectors with their signs. The words it names are left out of its answers, as in Mikolov et al.

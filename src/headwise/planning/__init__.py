@@ -1,1 +1,1 @@
-"""Predict what a training needs before it starts: memory, time, disk, scaling over devices."""
+"""Predicts what a training needs before it starts: memory, time, disk, scaling over devices."""

@@ -1,4 +1,6 @@
-"""How much memory a training may use: free memory, or the limit of a container or process."""
+"""Finds out how much memory a training may use: free memory, or the limit of a container or
+process.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The speed, bandwidth and memory of machines, measured or published, for predictions.
+"""Lists the speed, bandwidth and memory of machines, measured or published, for predictions.
 
 Published peaks are not reached in practice. `EFFICIENCY` and `COPY` are the shares that we measured
 on one H200 (docs/experiments) and assume for similar cards; a prediction for a card that was not

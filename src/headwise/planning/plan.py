@@ -1,4 +1,6 @@
-"""`Plan`: the prediction for a training, as tables in two languages and as data (`as_dict`)."""
+"""`Plan`: the prediction of a training's time and memory, as tables in two languages and as data
+(`as_dict`).
+"""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""The plan of a model that is learnt in a single pass (n-grams, word vectors).
+"""The prediction for a model that is learnt in a single pass over the text (n-grams, word vectors).
 
 One process goes over the text, on the CPU of this machine. So the plan has the size of the tables,
 the time and the memory, and neither devices nor a layout. It is shown as tables in two languages

@@ -1,4 +1,4 @@
-"""Seconds and bytes as people read them."""
+"""Writes seconds and bytes as people read them: 4 min, 77 MiB."""
 
 from headwise.language import say
 

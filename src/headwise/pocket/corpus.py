@@ -1,4 +1,5 @@
-"""Sentences of the pocket corpus: sentence i of a split is a pure function of (split, i, seed).
+"""Generates the sentences of the pocket corpus: sentence i of a split is a pure function of (split,
+i, seed).
 
 A sentence is drawn again until it belongs to the split. Train, valid and test divide the sentences
 by a hash of the English text; unseen has the combinations (verb and object, adjective and noun, two

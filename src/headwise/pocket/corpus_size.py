@@ -1,4 +1,5 @@
-"""The size of the pocket corpus: words counted from the tables, and a lower bound on sentences.
+"""Computes the size of the pocket corpus (sentences that a grammar generates): words counted from
+the tables, and a lower bound on sentences.
 
 A few patterns, with the simplest subjects and objects only, already give millions of sentences.
 """

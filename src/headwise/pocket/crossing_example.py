@@ -1,4 +1,5 @@
-"""The example of the notes: what does "it" refer to, and how is it translated into German?
+"""Builds the example sentences in which "it" refers to an animal or to a street, with the German
+pronoun that shows which.
 
 "The animal didn't cross the street because it was too tired" and "… too wide" differ in one word.
 """

@@ -1,4 +1,5 @@
-"""English morphology: a or an, plurals, third person -s, -ing forms and comparison.
+"""Inflects English words for the pocket corpus, whose sentences a grammar generates: a or an,
+plurals, third person -s, -ing forms and comparison.
 
 These are the regular forms; irregular ones are in the lexicon.
 """

@@ -1,4 +1,5 @@
-"""German morphology: inflection of articles, adjectives, nouns and verbs.
+"""Inflects German articles, adjectives, nouns and verbs for the pocket corpus, whose sentences a
+grammar generates.
 
 Each rule is a small table or function, tested against paradigms written by hand. Cases are the
 letters n, a, d, g; genders m, f, n, and p for the plural of any gender.

@@ -1,4 +1,4 @@
-"""A pair of the pocket corpus, as written on the command line: en-de."""
+"""Reads the option that chooses two languages of the pocket corpus: en-de is English to German."""
 
 from headwise.errors import UsageError
 from headwise.pocket.sentence import LANGUAGES

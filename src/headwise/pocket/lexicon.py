@@ -1,4 +1,5 @@
-"""The lexicon of the pocket corpus: tables of words, which a native speaker can review.
+"""The lexicon of the pocket corpus, from which its grammar makes sentences: tables of words in
+three languages, which a native speaker can review.
 
 Classes in the tables (person, food, portable …) say which words make sense together.
 """

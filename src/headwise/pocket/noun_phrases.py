@@ -1,4 +1,5 @@
-"""Noun phrases, names and pronouns: everything that can be a subject or an object.
+"""Noun phrases, names and pronouns of the pocket corpus: everything that can be a subject or an
+object of its sentences.
 
 Each renders itself in the three languages and names the meaning of each word, from which word
 alignments follow.

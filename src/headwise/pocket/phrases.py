@@ -1,4 +1,5 @@
-"""Phrases other than noun phrases: verbs, places, times, qualities and numbers.
+"""Phrases of the pocket corpus other than noun phrases: verbs, places, times, qualities and
+numbers.
 
 Each renders itself in the three languages and names the meaning of each word, from which word
 alignments follow.

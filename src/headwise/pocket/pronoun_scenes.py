@@ -1,4 +1,5 @@
-"""What "it" may refer to: pairs of nouns, and reasons that decide between the two.
+"""Tables of what "it" may refer to in sentences of the pocket corpus: pairs of nouns, and reasons
+that decide between the two.
 
 The patterns of `sentence_patterns/pronouns_for_things.py` draw from these tables: the animal did
 not cross the street because it was too tired (the animal) or too wide (the street). The two nouns

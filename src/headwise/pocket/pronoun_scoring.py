@@ -1,4 +1,4 @@
-"""Score pronouns: the third-person pronouns of a translation must equal those of the reference.
+"""Scores pronouns: the third-person pronouns of a translation must equal those of the reference.
 
 They are compared in order; other measures judge the rest of the translation.
 """

@@ -1,4 +1,4 @@
-"""Random choices without state: every choice takes a remainder of one large number.
+"""Makes random choices without state: every choice takes a remainder of one large number.
 
 The number is a hash of seed, split and index, so that sentence i of seed s is the same on every
 machine.

@@ -1,4 +1,4 @@
-"""A second right translation for part of the pocket corpus, and a test for mixtures of the two.
+"""Gives part of the pocket corpus a second right translation, and finds mixtures of the two.
 
 By default the same meaning always has the same wording. Real text is different: a sentence has
 several right translations, and a model that writes all words at once cannot see which of them its

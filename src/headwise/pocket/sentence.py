@@ -1,4 +1,5 @@
-"""A generated sentence: one meaning in three languages, with words, tags and links.
+"""A generated sentence of the pocket corpus: one meaning in three languages, with words, tags and
+links.
 
 Text and word alignments follow from these. Nothing is estimated: two words are aligned if they were
 generated from the same part of the meaning.

@@ -1,4 +1,4 @@
-"""A template: the wording of a sentence pattern in one language, with slots for phrases.
+"""Renders a template: the wording of a sentence pattern in one language, with slots for phrases.
 
 Fixed words have a tag letter and a link number; words of two languages with the same link are
 aligned.

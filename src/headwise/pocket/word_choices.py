@@ -1,4 +1,4 @@
-"""Draw words that go together: subjects and objects of verbs, adjectives of nouns, times, places.
+"""Draws words that go together: subjects and objects of verbs, adjectives of nouns, times, places.
 
 Every choice that makes a combination also records it, so that some combinations can be held out of
 training.

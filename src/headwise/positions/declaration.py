@@ -1,4 +1,6 @@
-"""`PositionKind`: the base class with which a position encoding declares its properties."""
+"""The base class of the position encodings that a recipe can name (`PositionKind`): each encoding
+declares its formula and its needs, and builds what is added to embeddings or to attention.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar

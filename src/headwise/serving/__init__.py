@@ -1,4 +1,4 @@
-"""Models behind HTTP: translate, inspect, measure, for many clients at once.
+"""Serves models over HTTP: translates, inspects and measures, for many clients at once.
 
     http/     connections and their limits, checks of a request before its route, keys, errors
     schemas/  the bodies of requests and replies

@@ -8,9 +8,8 @@ Both go through `admit`. The request waits for a place in the queue, is prepared
 that takes long), and waits for a share of the worker's time (`work/admission.py`). If this takes
 longer than `queue_seconds`, it is refused with 503. Afterwards its deadline applies (504). When the
 client disconnects, waiting work is dropped, and running work stops at its next step once nobody
-waits for any part of it. `call(None, …)` is for work that needs no
-model. Tested: limits,
-deadline, disconnects, draining.
+waits for any part of it. `call(None, …)` is for work that needs no model. Tested: limits, deadline,
+disconnects, draining.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Kinds that other packages add to recipes, found through Python's entry points.
+"""Finds the kinds that other packages add to recipes, through Python's entry points.
 
 A package adds a kind by naming a class in its `pyproject.toml`; the class
 is a `Kind` of the choice it joins (for attention: `headwise.attention.capabilities.AttentionKind`):

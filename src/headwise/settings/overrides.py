@@ -1,4 +1,4 @@
-"""`key.path=value`: change one value of a recipe from the command line.
+"""Changes one value of a recipe from the command line: `key.path=value`.
 
     training.steps=100     model.norm.kind=rms
     data.train='[corpus/a, {path: corpus/b, weight: 2}]'

@@ -1,4 +1,4 @@
-"""`PartNames`: what a module calls its parts, for `headwise describe`.
+"""`PartNames`: the names that a module gives its parts in the table of `headwise describe`.
 
     class DecoderOnly(nn.Module):
         part_names: ClassVar[PartNames] = {"norm": ("normalisation", "归一化")}

@@ -1,4 +1,5 @@
-"""Names that other toolkits use for our settings, such as `--lr 3` or `training.learning_rate=3`.
+"""Recognises names that other toolkits use for our settings, such as `--lr 3` or
+`training.learning_rate=3`.
 
 If a user gives one, the error names our key, if the recipe's task has it. Tested against: the
 settings of all tasks; each key must be one of some task.

@@ -1,4 +1,4 @@
-"""Atomic writing of one file: a kill at any moment leaves the old content or the new one.
+"""Writes one file atomically: a kill at any moment leaves the old content or the new one.
 
 New content is written to a temporary file in the same directory, flushed to disk and renamed. A
 JSON object without a manifest contains a seal, the SHA-256 of its own text without the seal:

@@ -1,4 +1,5 @@
-"""`MANIFEST.json`: the files of a directory with size and SHA-256, verified before parsing.
+"""Writes and checks `MANIFEST.json`: the files of a directory with size and SHA-256, verified
+before parsing.
 
 safetensors and sentencepiece load flipped bits without an error, so verification comes first. The
 manifest has a seal of its own (files.py), so that damage to it is not blamed on a file that it

@@ -1,4 +1,5 @@
-"""The base class of all recipes. It holds the key `task:`, which says what the model is for.
+"""The base class of all recipes (the settings of a training). It holds the key `task:`, which says
+what the model is for.
 
 Each task's own recipe (tasks/<task>/recipe.py) is a subclass; `recipe.py` finds the right one. It
 declares what its runs report (declared_results.py). Nothing here loads torch.

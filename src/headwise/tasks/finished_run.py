@@ -1,4 +1,4 @@
-"""What a finished run has saved: its results, and whether it was measured.
+"""Reads what a finished run has saved: its results, and whether it was measured.
 
     saved_results(recipe, run)             results.json of a bundle with exactly this recipe
     has_scores(task, recipe, run, …)       whether a comparison could read the scores of the run

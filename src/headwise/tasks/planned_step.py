@@ -59,6 +59,15 @@ class Sample:
     """How many items it has; None: as many as the user asks for."""
 
 
+SENTENCE_PAIR = Sample(
+    (
+        "One pair of sentences ({length} + {length} tokens)",
+        "一对句子（{length} + {length} 个词元）",
+    ),
+    ("pair of tokens", "对词元"),
+)
+
+
 @dataclass(frozen=True)
 class PlannedStep:
     """A training step of a recipe, as shapes."""
@@ -84,6 +93,11 @@ class PlannedStep:
     refuse_share: Callable[[Share, int, int], None] = Share.check
     """Refuses a number of processes that cannot share an update of batches of so many rows of so
     many tokens: each takes at least one row, if the task does not say otherwise."""
+
+    @property
+    def described(self) -> Sample:
+        """The sample, or a pair of sentences where there are two sides."""
+        return self.sample if self.source_row is None else SENTENCE_PAIR
 
     @property
     def num_rows(self) -> int:

@@ -1,5 +1,5 @@
-"""From a recipe of any task to its plan: memory, speed and scaling of a training, or the cost of
-a single pass (n-grams, word vectors).
+"""Predicts from a recipe of any task the memory, speed and scaling of its training (the plan), or
+the cost of a single pass (n-grams, word vectors).
 
     headwise plan base                         on this machine, measured in seconds
     headwise plan big --device h200 --gpus 64  from published figures

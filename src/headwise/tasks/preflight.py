@@ -1,4 +1,4 @@
-"""Checks before a training of any task: what is refused or warned of before time is spent.
+"""Checks a training of any task before time is spent on it: what is refused, and what is warned of.
 
     before data is read      device, compiler, TensorBoard, the number of processes, frozen weights,
                              named files, memory if the recipe alone tells the sizes of the model,

@@ -1,13 +1,15 @@
-"""Checks the training settings of models whose shapes follow the sentences.
+"""Checks the training settings of models whose steps cannot be compiled or recorded as a CUDA
+graph, because their shapes follow the lengths of the sentences.
 
-A loss over alignments, chains or edits lays out one sentence per row, so its update cannot be
-recorded as a CUDA graph; it can be compiled in part. Recurrent models cannot be compiled or
-recorded.
+A recurrent model runs its layers once for each word. So `compile`, `cuda_graphs`, `recompute` and
+sharding must be off, and `auto` means off. The rule is the same for translators, language models,
+taggers, classifiers and ELMo.
 
-A recurrent model runs its layers once for each word, and its shapes follow the sentences. So
-`compile`, `cuda_graphs`, `recompute` and sharding must be off, and `auto` means off. The rule is
-the same for translators, language models, taggers, classifiers and ELMo. A bundle trained by an
-older version with another setting is still loaded: the rule is applied before a training or a plan.
+A parallel translator whose loss runs over alignments, chains or edits lays out one sentence per
+row. Its update cannot be recorded; it can be compiled in part.
+
+A bundle trained by an older version with another setting is still loaded: the rules are applied
+before a training or a plan.
 """
 
 from headwise.errors import SettingsError

@@ -1,4 +1,4 @@
-"""The results of a run as rows of a table: a name, a value with its unit, and remarks.
+"""Formats the results of a run as rows of a table: a name, a value with its unit, and remarks.
 
 What every run reports is declared here, because `run.py` makes it for all tasks; what a task
 reports is declared by its recipe type (declared_results.py). The table at the end of `headwise

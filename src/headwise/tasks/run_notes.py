@@ -1,4 +1,4 @@
-"""Warnings that are saved with a run and shown again when it is resumed.
+"""Saves warnings with a run, and shows them again when it is resumed.
 
 For example, a run that learns from one corpus and is measured on another gets a warning when it
 begins (measured_corpora.py), and the warning is shown beside its results. A command with `--resume`

@@ -64,9 +64,9 @@ def _read_rows(reader: SentenceReader, x: Tensor, segment: Tensor, position: Ten
     return _join_rows(states, x.shape[1]).to(x.dtype)
 
 
-def cut_rows(x: Tensor) -> Tensor:
+def cut_rows(x: Tensor, sentence: int = SENTENCE) -> Tensor:
     """[row, time, …] as [sentence, words, …]; the last sentence of a row may be filled up."""
-    count = max(1, round(x.shape[1] / SENTENCE))
+    count = max(1, round(x.shape[1] / sentence))
     length = -(-x.shape[1] // count)
     filled = torch.cat([x, x[:, : count * length - x.shape[1]]], dim=1)
     return filled.reshape(-1, length, *x.shape[2:])

@@ -6,11 +6,10 @@ A task is one entry in `table.py` and a folder under `tasks/` with a `recipe.py`
 `task.py`, and the object that uses the trained model (a `Translator`, a `LanguageModel` …). There
 are two kinds of tasks. A `TrainedTask` learns by gradient steps. A `SinglePassTask` (n-grams, word
 vectors) learns its tables in one process and in a single pass, without checkpoints; word vectors
-may go over the text in several epochs. Locks, resuming,
-signals, torchrun, checks of disk and memory, `--check`, the log, the bundle and its model card are
-the same for all tasks and are in `run.py`. `planner.py` plans any task,
-`inspecting/description.py` describes it, and `comparing/recipes.py` compares models of one task by
-its `comparison_metrics`.
+may go over the text in several epochs. Locks, resuming, signals, torchrun, checks of disk and
+memory, `--check`, the log, the bundle and its model card are the same for all tasks and are in
+`run.py`. `planner.py` plans any task, `inspecting/description.py` describes it, and
+`comparing/recipes.py` compares models of one task by its `comparison_metrics`.
 
 The word `language_modeling` has recipes of both kinds; `for_recipe` chooses the right one.
 

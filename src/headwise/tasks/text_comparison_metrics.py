@@ -1,4 +1,4 @@
-"""How language models, masked language models and ELMo are compared: by perplexity per token.
+"""Compares language models, masked language models and ELMo by perplexity per token.
 
     perplexity = exp( Σ loss of a line's tokens / Σ tokens of a line )
 

@@ -1,4 +1,6 @@
-"""The progress bar for learning a vocabulary: the callback that tasks give to `learn_tokenizer`."""
+"""Shows a progress bar while a vocabulary is learnt: the callback that tasks give to
+`learn_tokenizer`.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,5 @@
-"""Character n-grams of a word, hashed to ids: *unwatchable* shares *watch* and *able>* with others.
+"""Hashes the character n-grams of a word to ids: *unwatchable* shares *watch* and *able>* with
+others.
 
     "where"  ->  <wh whe her ere re>   <whe wher here ere>   <wher where here>   <where where>
 

@@ -1,4 +1,6 @@
-"""The `text:` section of a recipe: which tokenizer, and how it is learnt from the corpus."""
+"""The `text:` section of a recipe: which tokenizer a model has, and how it is learnt from the
+corpus.
+"""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice

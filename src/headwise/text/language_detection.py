@@ -1,4 +1,5 @@
-"""Language detection: by script, then, among languages of one script, by words and their letters.
+"""Detects the language of a text: by script, then, among languages of one script, by words and
+their letters.
 
     script   kana: Japanese · hangul: Korean · Han without kana: Chinese · Latin: by words
     words    p(word | language) = ½ · 1/V if the word is among the V words of the samples

@@ -1,4 +1,4 @@
-"""Split a text into sentences and gaps, so that a sentence translator can translate a page.
+"""Splits a text into sentences and gaps, so that a sentence translator can translate a page.
 
     "Hi. It rains.\\n\\n再见。好。"  →  Hi. | It rains. | 再见。 | 好。
 

@@ -1,4 +1,5 @@
-"""Spells the tokens of a vocabulary as symbols, which the phrase automaton reads.
+"""Spells every token of a vocabulary as a sequence of symbols, its bytes with their role in words,
+so that phrases can be found across tokens (decoding/rules/phrase_automaton.py).
 
 A symbol is a byte of UTF-8 together with the role of its character in words:
 

@@ -1,4 +1,5 @@
-"""The source and target tokenizers of a translator, saved with probe sentences and their ids.
+"""Saves and opens the source and target tokenizers of a translator, with probe sentences and their
+ids.
 
 A damaged tokenizer often loads and silently gives wrong ids. A pair is therefore stored with probe
 sentences and their ids; loading encodes them again and compares. Half of the probes are ordinary

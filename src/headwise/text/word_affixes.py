@@ -1,4 +1,4 @@
-"""Suffixes, prefixes and shape of a word, hashed to ids that a model can look up.
+"""Hashes the suffixes, the prefixes and the shape of a word to ids that a model can look up.
 
 An unknown word still ends in -ing, begins with un- or has a capital letter. Instead of a list of
 affixes, each one is hashed into one of `buckets` rows (the hashing trick, Weinberger et al. 2009;

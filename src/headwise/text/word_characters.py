@@ -1,4 +1,5 @@
-"""The letters of a word as ids, for models that read words letter by letter: no word is unknown.
+"""Spells a word as ids of its letters, for models that read words letter by letter: no word is
+unknown.
 
 A letter is a byte of UTF-8, so that 256 ids spell every word of every language (as in Peters et al.
 2018). A word is enclosed by two marks, from which a convolution over three letters sees where -ing

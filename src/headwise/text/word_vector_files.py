@@ -1,4 +1,4 @@
-"""Word vectors in the two formats of word2vec, which gensim and most tools read and write.
+"""Reads and writes word vectors in the two formats of word2vec, which gensim and most tools use.
 
     text      "2 3\\n" then a line a word: "the 0.1 -0.2 0.3"
     binary    "2 3\\n" then for each word: its UTF-8 bytes, a space, 3 little-endian float32

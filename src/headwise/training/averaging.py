@@ -1,4 +1,4 @@
-"""Averages of the weights over training; they are usually better than the last weights alone.
+"""Averages the weights over training; averages are usually better than the last weights alone.
 
     mean of the last n snapshots     w̄ = (w₁ + … + wₙ) / n                 Vaswani et al. 2017, 6.1
     exponential moving average       e ← d e + (1 - d) w  (every update)    Polyak & Juditsky 1992

@@ -1,4 +1,5 @@
-"""One update recorded as a CUDA graph: a single call launches the hundreds of kernels of a step.
+"""Records one update of a training as a CUDA graph: a single call launches the hundreds of kernels
+of a step.
 
 The host needs a few microseconds to launch a kernel. At 4,096 tokens a step has 600 kernels that
 run for 5 ms, and launching them takes 30 ms. All shapes are static, so the whole update (loss,

@@ -1,4 +1,5 @@
-"""Early stopping, and the best validation so far: one validation metric decides both.
+"""Stops a training early, and remembers the best validation so far: one validation metric decides
+both.
 
 A task declares whether its metric is better when lower or when higher
 (tasks/declared_results.py). Where nothing is declared, the name tells: with loss, likelihood,

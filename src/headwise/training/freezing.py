@@ -1,4 +1,5 @@
-"""Frozen weights, and learning rates that fall with depth: two ways to preserve a pretrained model.
+"""Freezes weights, and lets learning rates fall with depth: two ways to preserve a pretrained
+model.
 
     freeze        encoder.embedding.*  or  layers 0-1     by name or number of a block; not trained
                   not draft_heads.*                       everything except these

@@ -1,4 +1,4 @@
-"""Sum the gradients of all processes while the backward pass is still running.
+"""Sums the gradients of all processes while the backward pass is still running.
 
     gradient = Σ over processes of Σ over their rows of ∂ loss / ∂ w
 

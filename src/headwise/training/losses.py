@@ -1,4 +1,4 @@
-"""The loss: cross-entropy with label smoothing, computed from hidden states without all logits.
+"""Computes the loss: cross-entropy with label smoothing, from hidden states without all logits.
 
 With a hidden state h, logits z = W h + b, a target y and a vocabulary of size V, label smoothing ε
 puts (1 - ε) of the probability on y and spreads ε evenly, so that the model does not become

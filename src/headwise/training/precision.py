@@ -1,4 +1,5 @@
-"""Number formats: matrix products in bf16 where the hardware supports it, everything else in fp32.
+"""Chooses number formats: matrix products in bf16 where the hardware supports it, everything else
+in fp32.
 
 bf16 has the range of fp32 with 8 bits of precision, so no loss scaling is needed (fp16 would need
 it and is not offered). Weights, gradients, optimiser state, softmax, norms and the loss stay fp32;

@@ -1,4 +1,4 @@
-"""The lock of a run directory: one trainer at a time. This file does not import torch."""
+"""Locks a run directory: one trainer at a time. This file does not import torch."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Signal handling: the first signal asks the loop to finish its step and save, the second ends at
+"""Handles signals: the first signal asks the loop to finish its step and save, the second ends at
 once.
 
     SIGTERM   a scheduler or `kill`, before SIGKILL

@@ -1,4 +1,4 @@
-"""One update of the weights: loss and gradients of the batches, clipping, NaN guard, AdamW.
+"""Makes one update of the weights: loss and gradients of the batches, clipping, NaN guard, AdamW.
 
     gradient = (Σ over batches of ∂ loss sum / ∂ w) / (target tokens of all batches)
 

@@ -1,1 +1,3 @@
-"""One file for each attention kernel: a function of queries, keys, values and a mask."""
+"""The attention kernels, one file each. A kernel is one way to compute attention, a function of
+queries, keys, values and a mask.
+"""

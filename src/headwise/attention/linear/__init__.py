@@ -1,1 +1,3 @@
-"""Shared code of the kernels in linear time: feature maps and products under a mask."""
+"""Code that the attention kernels of linear cost share (linear attention, Performer, Linformer):
+feature maps, and products of matrices under a mask.
+"""

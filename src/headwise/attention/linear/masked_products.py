@@ -1,4 +1,5 @@
-"""(A Bᵀ ∘ M) V in linear time: the sum that linear attention, Performer and Linformer need.
+"""Computes (A Bᵀ ∘ M) V, a product of matrices under a mask M, in linear time. Linear attention,
+Performer and Linformer need this sum.
 
     out_i = Σ_j M_ij (a_i · b_j) v_j          M: tokens of one sentence, causal or not
 

@@ -1,4 +1,5 @@
-"""Scores of a query and a key, one file for each: the first of the three steps of attention.
+"""The attention scores, one file each. A score is a function that compares a query with a key; this
+is the first of the three steps of attention.
 
     dot         q · k                           Luong et al. 2015; large for long vectors
     scaled_dot  q · k / √dim                    Vaswani et al. 2017; variance one whatever the dim

@@ -1,4 +1,4 @@
-"""The additive score: a network with one hidden layer compares query and key.
+"""The additive attention score: a network with one hidden layer compares query and key.
 
     w_v · tanh(W_q q + W_k k)          Bahdanau et al. 2015
 
@@ -32,10 +32,6 @@ class AdditiveScore(nn.Module):
     @property
     def query_dim(self) -> int:
         return self.query_map.shape[1]
-
-    def count_operations(self, dim: int) -> tuple[int, int, int]:
-        hidden = self.vote.numel()
-        return 2 * hidden * dim, 2 * hidden * dim, 2 * hidden
 
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]

@@ -1,4 +1,4 @@
-"""The bilinear score: a learned matrix between query and key.
+"""The bilinear attention score: the product of query and key with a learned matrix between them.
 
     q · W k                            Luong et al. 2015, their "general"
 
@@ -30,9 +30,6 @@ class BilinearScore(nn.Module):
     @property
     def query_dim(self) -> int:
         return self.between.shape[0]
-
-    def count_operations(self, dim: int) -> tuple[int, int, int]:
-        return 0, 2 * dim * dim, 2 * dim
 
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]

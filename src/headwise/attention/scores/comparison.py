@@ -1,5 +1,6 @@
-"""What several attention scores share: a bound on large numbers, matrices of weights, and additive
-scoring, which compares a query and a key by a small network. `vote` is a learned vector.
+"""Functions that several attention scores share: they bound large numbers, make matrices of
+weights, and compare a query with a key by a small network, the additive comparison. `vote` is a
+learned vector.
 
     vote · tanh(a_i + b_j)       for all pairs of a query i and a key j
 
@@ -81,15 +82,6 @@ class KeyMapping(Protocol):
     def compare(
         self, q: Float[Tensor, "*batch query query_dim"], mapped: Float[Tensor, "*batch key mapped"]
     ) -> Float[Tensor, "*batch query key"]: ...
-
-
-@runtime_checkable
-class CountedScore(Protocol):
-    """A score whose cost differs from that of one product of query and key."""
-
-    def count_operations(self, dim: int) -> tuple[int, int, int]:
-        """Multiplications and additions for a query, for a key, and for a pair of them."""
-        ...
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""The concat score: the network of the additive score over query and key side by side.
+"""The concat attention score: the network of the additive score over query and key side by side.
 
 v · tanh(W [q; k])                 Luong et al. 2015
 """
@@ -27,10 +27,6 @@ class ConcatScore(nn.Module):
 
     def initial_weights(self) -> InitialWeights:
         return [(self.joint_map, xavier()), (self.vote, xavier())]
-
-    def count_operations(self, dim: int) -> tuple[int, int, int]:
-        hidden = self.vote.numel()
-        return 2 * hidden * dim, 2 * hidden * dim, 2 * hidden
 
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]

@@ -1,4 +1,4 @@
-"""The cosine score: the cosine of the angle between query and key, times a learned scale.
+"""The cosine attention score: the cosine of the angle between query and key, times a learned scale.
 
 scale · q · k / (|q| |k|)          Graves et al. 2014
 """

@@ -1,4 +1,6 @@
-"""`ScoreKind`: the base class with which a score declares its properties (settings/kind.py)."""
+"""The base class of the attention scores that a recipe can name (`ScoreKind`): each score declares
+its formula, its weights and its limits, and builds itself (settings/kind.py).
+"""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

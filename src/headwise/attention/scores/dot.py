@@ -1,4 +1,4 @@
-"""The dot product score, as it is and divided by √dim.
+"""The dot product of query and key as an attention score, as it is or divided by √dim.
 
 dot         q · k             Luong et al. 2015; large for long vectors
 scaled_dot  q · k / √dim      Vaswani et al. 2017; variance one whatever the dim

@@ -1,4 +1,4 @@
-"""The Gaussian score: the negative squared distance of query and key.
+"""The Gaussian attention score: the negative squared distance of query and key.
 
     −|q − k|² / (2 width²)             Nadaraya & Watson 1964
 

@@ -1,4 +1,4 @@
-"""The location score: the query alone scores the positions of the sentence.
+"""The location attention score: the query alone scores the positions of the sentence.
 
     (W q)_j                            Luong et al. 2015
 

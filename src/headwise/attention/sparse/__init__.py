@@ -1,1 +1,3 @@
-"""Shared code of the sparse kernels: gathered blocks, hash buckets, and a fused form."""
+"""Code that the sparse attention kernels share: fetching only the keys that a query needs, hash
+buckets, and a fused form for CUDA.
+"""

@@ -1,4 +1,4 @@
-"""Block-sparse attention on CUDA, in one fused kernel: torch's FlexAttention.
+"""Computes block-sparse attention on CUDA in one fused kernel, by torch's FlexAttention.
 
 The [query, key] table is cut into tiles of 128 × 128. A tile without a pair of the pattern is never
 loaded. A tile that lies inside a band or in linked blocks is computed without a mask. In the others

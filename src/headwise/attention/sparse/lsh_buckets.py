@@ -1,4 +1,5 @@
-"""The keys that share a hash bucket with a query, in every round of locality-sensitive hashing.
+"""Finds the keys that share a hash bucket with a query, in every round of locality-sensitive
+hashing.
 
     Tokens are sorted by bucket; the place of a token is its index in this order. A bucket is
     contiguous, so the keys of token i are an interval of places:

@@ -1,4 +1,4 @@
-"""Attention of global tokens, which attend to all keys of their sentence.
+"""Computes the attention of global tokens, which attend to all keys of their sentence.
 
 Such a query is called wide. Wide queries are computed block of keys by block of keys:
 

@@ -1,1 +1,1 @@
-"""Forms of trained layers that are used for inference only: int8, fp16, prepacked, fused."""
+"""Faster forms of trained layers, for inference only: int8, fp16, prepacked, fused."""

@@ -1,5 +1,5 @@
-"""The residual stream x of one decoding step, with norms fused into the matrix products that read
-it.
+"""Adds up the residual stream x of one decoding step on a GPU, and fuses its norms into the matrix
+products that read it.
 
 A sub-layer (attention or feed-forward network) reads x by a product with its first matrix W, and
 adds the result y of its last product to x. `Residual` (blocks/residual.py) defines where the norm

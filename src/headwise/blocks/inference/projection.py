@@ -1,4 +1,5 @@
-"""A linear layer together with the norm before it, and the activation and residual after it.
+"""Computes a linear layer together with the norm before it, and the activation and residual after
+it.
 
     y = activation(norm(x) Wᵀ + b) + residual
     or, with the norm after each sub-layer, … + norm(residual)

@@ -1,1 +1,1 @@
-"""The options of commands: the parser, and files that are checked before a command runs."""
+"""Parses the options of commands, and checks the files that they name before a command runs."""

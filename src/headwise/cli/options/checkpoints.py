@@ -1,4 +1,8 @@
-"""The option `--checkpoint` of commands for models of any task: an unfinished run as it is."""
+"""The option `--checkpoint`, with which a command uses the model of an unfinished run.
+
+The newest or the best weights of the run are written as a bundle (the directory of a saved model)
+to a temporary place, and the command loads that.
+"""
 
 import argparse
 import sys

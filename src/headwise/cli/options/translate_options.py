@@ -1,4 +1,4 @@
-"""The options of `headwise translate`."""
+"""Declares the options of `headwise translate`."""
 
 import argparse
 

@@ -1,1 +1,1 @@
-"""Output of the commands for people: wrapped lines, tables, progress, reports."""
+"""Prints the output of commands for people: wrapped lines, tables, progress, reports."""

@@ -1,1 +1,1 @@
-"""Text with labels: one label a text, one tag a word, or one sense an occurrence."""
+"""Reads text with labels: a label for a text, tags for its words, or the sense of one word."""

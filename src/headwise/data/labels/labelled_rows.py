@@ -1,4 +1,4 @@
-"""Labelled sentences in packed rows: several sentences a row, and a target for some tokens.
+"""Packs labelled sentences into rows: several sentences a row, and a target for some tokens.
 
     tokens     <s> a film worth seeing <s> dull 0 0        0 is padding
     segment     1  1  1    1     1      2   2   0 0        number of the sentence in its row

@@ -1,1 +1,3 @@
-"""Text of one language: sources, batches for language models, masked tokens, windows of words."""
+"""Reads text of one language, and makes training data of it: batches for language models, masked
+tokens, windows of words.
+"""

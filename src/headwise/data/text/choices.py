@@ -1,4 +1,4 @@
-"""Text of one language: the `data:` section of language models, and how it is read.
+"""Reads text of one language, as the `data:` section of a language model's recipe names it.
 
     my/text.txt                  one sentence (or paragraph) a line; plain, .gz or .xz
     my/pairs.tsv                 {path: my/pairs.tsv, column: 1}

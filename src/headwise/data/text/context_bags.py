@@ -1,4 +1,5 @@
-"""The contexts of CBOW (word vectors) as bags: each context is a weighted sum of embedding rows.
+"""Represents the contexts of CBOW (word vectors) as bags: each context is a weighted sum of
+embedding rows.
 
 A centre word with l context words on its left and r on its right has a bag of 2·window + 1 words.
 Words in the context have weight 1/(l + r), the others 0, so that the sum is the mean of the

@@ -1,4 +1,5 @@
-"""Context windows of word vectors, in blocks of neighbouring centre words.
+"""Cuts text into the context windows from which word vectors learn, in blocks of neighbouring
+centre words.
 
 word2vec moves over the text one centre at a time, draws a radius r from 1..window and pairs the
 centre with the r words on either side. Here `share` neighbouring centres form a block. Their

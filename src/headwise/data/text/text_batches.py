@@ -1,4 +1,4 @@
-"""Batches for language models, from text of one language.
+"""Makes batches for language models from text of one language.
 
     sentences   each line from <s> to </s>; packed into rows (packing.py), or padded for models
                 that do not know where a sentence of a row begins

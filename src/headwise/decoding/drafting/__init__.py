@@ -1,1 +1,3 @@
-"""Draft and verify: cheap guesses that the model checks several at a time."""
+"""Draft and verify: the next tokens are guessed cheaply, and the model checks several guesses in
+one pass.
+"""

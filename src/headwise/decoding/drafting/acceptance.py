@@ -1,4 +1,5 @@
-"""Which drafted tokens are accepted: those of greedy search, or others that are nearly as good.
+"""Decides which drafted (guessed) tokens are accepted: those of greedy search, or others that are
+nearly as good.
 
     exact      d = argmax p                                      the output is that of greedy search
     relaxed    rank of d ≤ top  and  max log p − log p(d) ≤ gap    faster; the output may differ

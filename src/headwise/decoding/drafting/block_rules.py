@@ -1,4 +1,5 @@
-"""Rules of generation for a whole block: the scores of every position are masked before a choice.
+"""Applies the rules about the output, such as forbidden phrases, to a block of drafted (guessed)
+tokens: the scores of every position are masked before its token is chosen.
 
 The masks are those of greedy search. The history of position j of a block is what was written, then
 the drafts before j. If those drafts are accepted, it is the history that greedy search has there;

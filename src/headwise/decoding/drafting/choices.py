@@ -1,4 +1,6 @@
-"""The drafters a recipe may name under `decoding: {kind: drafted, drafter: {kind: …}}`."""
+"""Chooses the drafter, which guesses the next tokens, by what a recipe names under
+`decoding: {kind: drafted, drafter: {kind: …}}`.
+"""
 
 from typing import Annotated
 

@@ -1,4 +1,5 @@
-"""The drafter that asks the model's draft heads (`model.draft_heads`, models/draft_heads.py).
+"""Guesses the next tokens with draft heads, extra outputs of the model (`model.draft_heads`,
+models/draft_heads.py).
 
 Head j guesses the j-th token after the next one from the decoder's state at the last verified
 token. The state is there already, so a draft costs one small layer and the output layer. The heads

@@ -1,4 +1,5 @@
-"""The Jacobi drafter: the model's own guesses from earlier rounds, used again. No training.
+"""Guesses the next tokens by the model's own guesses of earlier rounds (the Jacobi drafter).
+Nothing is trained.
 
 Greedy decoding solves y_t = argmax_w log p(w | y_<t, x) for all t. A Jacobi iteration solves all
 positions of a block at once from the guesses before,

@@ -1,4 +1,5 @@
-"""The n-gram drafter: what followed the last tokens where they occurred before. No training.
+"""Guesses the next tokens by what followed the last tokens where they occurred before (the n-gram
+drafter). Nothing is trained.
 
     written   … a b c d … a b            the last two tokens, "a b", occurred before
     draft                      c d       and were followed by "c d"

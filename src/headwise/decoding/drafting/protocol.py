@@ -1,4 +1,5 @@
-"""What draft-and-verify needs: a `Verifier` that scores several tokens at once, and a `Drafter`.
+"""The interfaces of draft and verify: a `Drafter` guesses the next tokens, and a `Verifier` scores
+several tokens at once.
 
     y_n d_1 … d_k  →  verifier  →  p_0 p_1 … p_k        p_j: log-probabilities after d_j (p_0: y_n)
 

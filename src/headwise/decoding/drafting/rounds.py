@@ -1,4 +1,5 @@
-"""The rounds of draft-and-verify for one batch; the output is that of greedy search.
+"""Generates a batch in rounds of draft and verify: the next tokens are guessed, and one pass of the
+model keeps those that are right. The output is that of greedy search.
 
     draft      d_1 … d_k after the verified tokens y_1 … y_n of a row
     verify     p_0 … p_k: one pass over y_n d_1 … d_k

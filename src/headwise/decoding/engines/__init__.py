@@ -1,1 +1,3 @@
-"""The engines that run a search over a stepper: plain, recorded (as a CUDA graph), continuous."""
+"""The engines, which run a search on a model step by step: plain, recorded (the step is a CUDA
+graph), and continuous (sentences enter at any time).
+"""

@@ -1,1 +1,1 @@
-"""Generation that computes all positions of a target at once."""
+"""Translates with models that compute all positions of a target at once."""

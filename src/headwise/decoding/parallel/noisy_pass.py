@@ -1,4 +1,5 @@
-"""Noisy parallel decoding as a kind of decoding: many candidates in one pass, and a judge.
+"""Translates by noisy parallel decoding: one pass computes many candidates, and another translator
+judges which is best.
 
     candidates   the most likely fertilities and samples of them, or the most probable lengths
     y            the best tokens of each (sequence_pass.py)

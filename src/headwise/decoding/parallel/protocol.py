@@ -1,4 +1,5 @@
-"""What searches without a left-to-right order need of a model.
+"""The interface between parallel models and the searches over them, which have no left-to-right
+order.
 
 A search reads the sources once. It then asks for the distributions of all positions of any number
 of candidates: targets of a given length of which some tokens are known. A candidate names the

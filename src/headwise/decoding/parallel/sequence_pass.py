@@ -1,4 +1,5 @@
-"""One pass of a model whose outputs form a chain, or whose decoder reads copies of the source.
+"""Translates in one pass with a model that scores neighbouring tokens together (a chain), or whose
+decoder reads copies of the source tokens.
 
     candidates   the `lengths` most probable lengths, or copies by the most likely fertilities
     y            the best tokens of each candidate: argmax, or Viterbi for a chain (crf.py)

@@ -1,1 +1,3 @@
-"""Rules about the next token: constraints, forbidden and required phrases, prefixes and lengths."""
+"""The rules about the output: forbidden and required phrases, prefixes, lengths. They say which
+token may come next.
+"""

@@ -1,4 +1,5 @@
-"""The maximal number of tokens that are generated for a sentence, from the length of its source.
+"""Computes the maximal number of tokens that are generated for a sentence, from the length of its
+source.
 
     limit = min(limit, factor · source tokens + extra)        the end of the sentence is counted
 

@@ -1,4 +1,5 @@
-"""The fewest tokens that a text still needs before it may end, as a table.
+"""Computes, as a table, the fewest tokens that a text still needs before it may end because
+required phrases are missing.
 
 The table has an entry for every automaton state and set of required phrases already written
 (`text_rules.py` explains both). It is filled by the number of tokens n: an entry is n if some token

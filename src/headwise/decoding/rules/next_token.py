@@ -1,4 +1,5 @@
-"""Rules that need only the length of a hypothesis: special tokens, minimum length, limit, prefix.
+"""Applies the rules that need only the length of a hypothesis: special tokens, minimum length,
+limit, prefix.
 
 The three engines have lengths in different forms: one number for all rows, a tensor (in a recorded
 step), or a number for each row. Each rule is one function that accepts all of them. `length` counts

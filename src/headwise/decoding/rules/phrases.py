@@ -1,4 +1,5 @@
-"""Prepares the phrases of the settings for one tokenizer.
+"""Prepares forbidden and required phrases and prefixes, which the decoding settings give as text,
+for the tokens of one tokenizer.
 
 A prefix becomes tokens; forbidden and required phrases become rules of the text (`text_rules.py`).
 Phrases that the tokenizer cannot write are refused: in a prefix, an unknown token would print the

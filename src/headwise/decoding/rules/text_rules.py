@@ -1,4 +1,5 @@
-"""Forbidden and required phrases as a rule about the next token.
+"""Decides which token may come next, so that no forbidden phrase is written and every required one
+is.
 
 The automaton of the phrases (`phrase_automaton.py`) reads whole tokens here, so a rule holds for
 the text, whatever tokens spell it. A state is a state of that automaton together with the set of

@@ -1,4 +1,5 @@
-"""The effect of every token on the phrase automaton: the state after it, from every state.
+"""Computes what every token does to the automaton that finds phrases in text: the state after the
+token, from every state (phrase_automaton.py).
 
 All tokens are read together, symbol by symbol. Tokens with the same effect so far form one class,
 and a class reads a symbol once. So the work grows with the number of classes and not with the

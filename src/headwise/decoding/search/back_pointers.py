@@ -1,4 +1,5 @@
-"""Back-pointers of a beam search: from which hypothesis of the last step each hypothesis comes.
+"""Stores from which hypothesis of the last step each hypothesis of a beam search comes
+(back-pointers).
 
 A slot is one of the k rows of a sentence's beam. At step t, slot b continues slot parent[t, b] of
 step t-1 with token[t, b]. Keeping parent, token and log-probability per slot costs O(1) per step;

@@ -1,4 +1,4 @@
-"""Scores of hypotheses: penalties for length and coverage, and the rules by which a beam stops.
+"""Scores hypotheses, with penalties for length and coverage, and decides when a beam search stops.
 
 The log-probability of a hypothesis falls with every token, so a search by log p alone prefers short
 outputs. Dividing by a growing function of the length n (tokens generated, end of sentence included)

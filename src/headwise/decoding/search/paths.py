@@ -1,4 +1,5 @@
-"""One path per row: the part that greedy search and sampling share.
+"""The part that greedy search and sampling share: every row follows one path and takes one token at
+each step.
 
 At each step every row takes exactly one token, y_t = choose(log p(· | y_<t, x)), until it takes the
 end of the sentence or reaches its length limit. Rows never continue one another, so nothing is

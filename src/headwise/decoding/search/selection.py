@@ -1,5 +1,5 @@
-"""One selection of a beam search: which candidates finish, which continue, which sentences are
-done.
+"""Makes one selection of a beam search: which candidates finish, which continue, which sentences
+are done.
 
 Candidates that end the sentence (or reach its length limit) and rank among the first k compete for
 the k finished places of their sentence. Of the others the k best continue. A sentence is done by

@@ -1,4 +1,6 @@
-"""Tables of the three steps of attention (attention_calculation.py), for `headwise attend`."""
+"""Writes the three steps of attention on small numbers (attention_calculation.py) as tables:
+scores, weights, outputs. `headwise attend` prints them.
+"""
 
 from collections.abc import Callable, Sequence
 

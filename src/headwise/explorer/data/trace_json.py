@@ -1,4 +1,5 @@
-"""Traces as JSON, for the saved page and for replies of the server.
+"""Writes traces (all that the explorer shows of one sentence) as JSON, for the saved page and for
+replies of the server.
 
 Weights are sent as base64 of whole numbers of 8 or 16 bits, in the order [head][query][key], lowest
 byte first:

@@ -29,10 +29,12 @@ SCRIPTS = (
     "app/trace.js",
     "app/dom.js",
     "app/attention_links.js",
-    "saved_page/heat_map.js",
+    "app/colour_scales.js",
+    "app/heat_map.js",
     "saved_page/head_grid.js",
     "saved_page/page.js",
 )
+STYLES = ("app/heat_map.css", "saved_page/page.css")
 
 
 def write_page(traces: Sequence[Trace], path: Path | str, *, title: str) -> None:
@@ -47,7 +49,7 @@ def write_page(traces: Sequence[Trace], path: Path | str, *, title: str) -> None
 
 def make_page(traces: Sequence[Trace], *, title: str) -> str:
     """The text of the page."""
-    style = _static("saved_page/page.css")
+    style = "".join(_static(name) for name in STYLES)
     script = make_script()
     texts = {language: json.loads(_static(f"saved_page/{language}.json")) for language in LANGUAGES}
     parts = {

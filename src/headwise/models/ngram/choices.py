@@ -1,5 +1,6 @@
-"""Settings of n-gram models: the order, and the smoothing that gives unseen n-grams a
-probability."""
+"""Settings of n-gram models: the order, and the smoothing that gives a probability to n-grams that
+were not seen in the text.
+"""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Counting n-grams: every run of 1, 2, … N words of a text, and how often it occurs.
+"""Counts n-grams: every run of 1, 2, … N words of a text, and how often it occurs.
 
 An n-gram is named by the number of its first n-1 words (themselves an n-gram) and its last word, so
 that one 64-bit number is its exact key whatever the order:

@@ -1,4 +1,4 @@
-"""Smoothing: from counts of n-grams to probabilities.
+"""Smooths n-gram models: from counts of n-grams to probabilities, also of unseen ones.
 
 Every kind of smoothing answers three questions.
 

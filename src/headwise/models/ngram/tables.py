@@ -1,4 +1,6 @@
-"""The tables of an n-gram model: keys, log-probabilities and back-off weights of every order."""
+"""Stores the tables of an n-gram model: keys, log-probabilities and back-off weights of every
+order.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""The decoder of a model that edits, over encoded sources: what training and search ask of it.
+"""Runs the decoder of a translator that edits (the Levenshtein Transformer), for training and
+search: over encoded sources it scores what is deleted, inserted and filled in.
 
 A row is <s>, words, </s> and padding, and every position reads the whole row and its source:
 

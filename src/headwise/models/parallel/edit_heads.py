@@ -11,11 +11,14 @@ Paper: Gu, Wang & Zhao 2019, "Levenshtein Transformer" (arXiv 1905.11006). Teste
 formulas on hand-made weights, the gradient of each neighbour, and the initial variances.
 """
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
+from headwise.settings.part_names import PartNames
 
 MAX_INSERTIONS = 255
 """Most placeholders that one round inserts in a gap."""
@@ -23,6 +26,11 @@ MAX_INSERTIONS = 255
 
 class EditHeads(nn.Module):
     """Classifiers over the states of a decoder; words are predicted by the model's output layer."""
+
+    part_names: ClassVar[PartNames] = {
+        "deletion": ("deletion head", "删除头"),
+        "insertion": ("insertion head", "插入头"),
+    }
 
     def __init__(self, dim: int, *, max_insertions: int = MAX_INSERTIONS) -> None:
         super().__init__()

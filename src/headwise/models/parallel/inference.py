@@ -1,5 +1,5 @@
-"""A parallel translator as searches need it (decoding/parallel/protocol.py): sources are read once,
-then any number of candidates is completed.
+"""Runs a trained parallel translator for the searches (decoding/parallel/protocol.py): it reads the
+sources once, then scores all positions of any number of candidate translations.
 
 Tested against: the packed rows of training.
 """

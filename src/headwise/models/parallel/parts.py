@@ -1,4 +1,7 @@
-"""Builds what a parallel translator has beside the parts of a Transformer."""
+"""Builds the parts that a parallel translator (all words at once) has beside those of a
+Transformer: a predictor of lengths or fertilities, links, transitions between tokens, heads that
+edit.
+"""
 
 from headwise.models.parallel.choices import (
     ClassifierLength,

@@ -1,4 +1,5 @@
-"""Which source tokens a decoder reads in a search: copies by fertilities that the model chooses.
+"""Chooses which source tokens a parallel decoder reads in a search: each is copied as often as its
+predicted fertility says.
 
     source        x₁ x₂ x₃ </s>
     fertility      2  0  1   1        the most likely ones, or a sample

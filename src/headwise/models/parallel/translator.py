@@ -17,6 +17,7 @@ a sentence are equal.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -35,6 +36,7 @@ from headwise.models.parallel.segment_spans import copied_index, upsample
 from headwise.models.parallel.source_copies import FertilityScores, likely_copies
 from headwise.models.parallel.transitions import DynamicTransitions, LowRankTransitions
 from headwise.models.parallel.written_positions import written_positions
+from headwise.settings.part_names import PartNames
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 
@@ -91,6 +93,14 @@ class ParallelParts:
 
 class ParallelTranslator(EncoderDecoder):
     """Parts are handed in by `build_model` (models/choices.py)."""
+
+    part_names: ClassVar[PartNames] = {
+        **EncoderDecoder.part_names,
+        "length": ("length classifier", "长度分类器"),
+        "fertility": ("fertility classifier", "繁衍率分类器"),
+        "links": ("links", "连边"),
+        "chain": ("transitions", "转移得分"),
+    }
 
     assumes_full_rows = False
     """Whether losses take each row as one sentence without padding, for plans without numbers."""

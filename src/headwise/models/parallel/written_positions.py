@@ -1,4 +1,5 @@
-"""At which positions an upsampled decoder writes the tokens of a target.
+"""Finds the position at which a parallel decoder with more positions than tokens wrote each token
+of a target.
 
     maximise Σ_j log p(y_j at position c_j)    over c_1 < c_2 < …
 

@@ -15,6 +15,7 @@ padded = one by one.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -27,6 +28,7 @@ from headwise.initialization import InitialWeights, initial_linear, normal_by_wi
 from headwise.models.recurrent.decoders import Memory, RecurrentDecoder
 from headwise.models.translation_model import TranslationModel
 from headwise.models.unpacking import unpack_pairs
+from headwise.settings.part_names import PartNames
 
 Layers = Sequence[RecurrentLayer]
 """What a `ModuleList` of layers is to its users, though not to the type checker."""
@@ -69,6 +71,13 @@ class RecurrentEncoder(nn.Module):
 
 class RecurrentTranslator(TranslationModel):
     """Parts are handed in by `build_recurrent` (models/recurrent/choices.py)."""
+
+    part_names: ClassVar[PartNames] = {
+        "encoder": ("encoder's recurrent layers", "编码器循环层"),
+        "decoder.layers": ("decoder's recurrent layers", "解码器循环层"),
+        "decoder.attention": ("attention and readout", "注意力与读出层"),
+        "decoder.widen": ("attention and readout", "注意力与读出层"),
+    }
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""Patterns of sentences about actions: past, in progress, habitual, future and perfect.
+"""Sentence patterns of the pocket corpus about actions: past, in progress, habitual, future and
+perfect.
 
 Time and place stand last in English, before the verb in Chinese, and in the middle in German.
 """

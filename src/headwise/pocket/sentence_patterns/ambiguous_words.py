@@ -1,4 +1,5 @@
-"""Patterns of sentences with an ambiguous word: bank, bat, seal; in German, Schloss and Hahn.
+"""Sentence patterns of the pocket corpus with an ambiguous word: bank, bat, seal; in German,
+Schloss and Hahn.
 
 The other words of the sentence decide its meaning, so a translator must attend to them.
 """

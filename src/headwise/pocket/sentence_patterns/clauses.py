@@ -1,4 +1,5 @@
-"""Patterns of sentences with a subordinate clause: because, if, when, although, that, in order to.
+"""Sentence patterns of the pocket corpus with a subordinate clause: because, if, when, although,
+that, in order to.
 
 In German the verb of the subordinate clause stands at its end, and a main clause that comes second
 begins with its verb.

@@ -1,4 +1,5 @@
-"""Patterns of sentences that describe things: predicates, comparison, possession, relative clauses.
+"""Sentence patterns of the pocket corpus that describe things: predicates, comparison, possession,
+relative clauses.
 
 A German adjective agrees with a noun that follows it and has no ending after the verb. In Chinese
 every modifier stands before its noun.

@@ -1,4 +1,4 @@
-"""Patterns of sentences with numbers: dates, clock times, prices, ages, distances.
+"""Sentence patterns of the pocket corpus with numbers: dates, clock times, prices, ages, distances.
 
 The same number stands in another position and beside another word: German says halb vier for half
 past three, Chinese writes the month before the day and counts with 点 and 岁.

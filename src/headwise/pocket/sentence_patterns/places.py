@@ -1,4 +1,4 @@
-"""Patterns of sentences about places: where things are, and where people go.
+"""Sentence patterns of the pocket corpus about places: where things are, and where people go.
 
 German has the dative for a place, the accusative for a direction, and im, ins, zum. In Chinese the
 place stands before the verb, and the localiser (上, 里, 下面) after the noun.

@@ -1,4 +1,5 @@
-"""Patterns of sentences with he, she and they, in the nominative, the accusative and the dative.
+"""Sentence patterns of the pocket corpus with he, she and they, in the nominative, the accusative
+and the dative.
 
 English shows the gender here; a translator has to find who is meant, and in which case.
 """

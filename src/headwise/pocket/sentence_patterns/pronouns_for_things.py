@@ -1,4 +1,4 @@
-"""Patterns of sentences with "it", whose translation depends on a far word.
+"""Sentence patterns of the pocket corpus with "it", whose translation depends on a far word.
 
 "It" could refer to two things, and the reason given decides (too tired: the animal; too wide: the
 street). German then needs the gender of that noun.

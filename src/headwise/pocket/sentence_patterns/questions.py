@@ -1,4 +1,4 @@
-"""Patterns of questions, requests, abilities and orders.
+"""Sentence patterns of the pocket corpus for questions, requests, abilities and orders.
 
 English and German change the word order; Chinese keeps it and has 谁, 什么, 哪里 and 吗. German
 questions about the past are in the perfect, as people speak.

@@ -1,4 +1,4 @@
-"""The list of all sentence patterns from which the small built-in corpus (the pocket corpus) is
+"""Lists all sentence patterns from which the pocket corpus, the small built-in corpus, is
 generated.
 
 The generator draws a pattern by its index, so a change of their order changes the corpus.

@@ -1,4 +1,6 @@
-"""`POST /v1/score`, `/v1/predict`: language models. `POST /v1/vectors`: word vectors."""
+"""`POST /v1/score`, `/v1/predict`: how probable a language model finds a text, and which word comes
+next. `POST /v1/vectors`: neighbours of words by word vectors.
+"""
 
 import math
 

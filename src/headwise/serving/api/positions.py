@@ -1,4 +1,4 @@
-"""`POST /v1/positions`: any position encoding as a table and as a curve over distances."""
+"""`POST /v1/positions`: computes any position encoding as a table and as a curve over distances."""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,6 @@
-"""`GET /v1/runs`, `/v1/runs/log`: the runs under `--runs`, while they train."""
+"""`GET /v1/runs`, `/v1/runs/log`: lists the runs below the directory `--runs` and sends their logs,
+while they train.
+"""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,1 +1,3 @@
-"""HTTP: connections and their limits, checks of a request before its route, keys, error replies."""
+"""Handles HTTP: connections and their limits, checks of a request before its route, keys, error
+replies.
+"""

@@ -1,4 +1,4 @@
-"""API keys: random, and stored only as hashes.
+"""Makes and checks API keys: they are random, and stored only as hashes.
 
 A key is `hw_` and 256 random bits. Each line of the key file holds a name and the SHA-256 of a key.
 Random keys cannot be guessed, so they need no slow password hash, which would only let an attacker

@@ -1,4 +1,5 @@
-"""One HTTP/1.1 connection: uvicorn's protocol with the parser httptools, and limits on every wait.
+"""Handles one HTTP/1.1 connection: uvicorn's protocol with the parser httptools, and limits on
+every wait.
 
     event                           what the server does
     no complete head in 10 s        closes the connection (it is idle, or sends byte by byte)

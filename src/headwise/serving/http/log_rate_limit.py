@@ -1,4 +1,4 @@
-"""Rate limit of the log: the same line at most ten times a minute.
+"""Limits the rate of the server's log: the same line at most ten times a minute.
 
 Otherwise a client could fill the disk by causing log lines. Two lines are the same if their logger
 and their format string are equal. The next line that is written says how many were left out.

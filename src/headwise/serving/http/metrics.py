@@ -1,4 +1,4 @@
-"""Counters of requests and of stalls of the event loop. `api/metrics.py` writes them as text.
+"""Counts requests, and stalls of the event loop. `api/metrics.py` writes the counters as text.
 
 Labels are routes and statuses that the server defines, so a client cannot create new ones.
 """

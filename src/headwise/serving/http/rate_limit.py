@@ -1,4 +1,4 @@
-"""Rate limit: a token bucket for each caller (an API key or a client address).
+"""Limits how often a caller (an API key or a client address) may ask, by a token bucket for each.
 
     tokens ← min(rate, tokens + rate · minutes since the last request)
 

@@ -1,4 +1,4 @@
-"""The parser of requests: httptools, but requests to switch protocols (`Upgrade: h2c`) are ignored.
+"""Parses requests with httptools, but ignores requests to switch protocols (`Upgrade: h2c`).
 
 RFC 9110, section 7.8, allows a server to ignore them. httptools stops at such a request and treats
 everything after its head as the other protocol. This parser feeds the head to httptools once more

@@ -1,4 +1,4 @@
-"""Bodies and replies of the routes for attention, positions and patterns.
+"""The bodies of requests and replies for attention, positions and patterns.
 
 Most of these routes need no model; `/v1/row` shows one row of a loaded one. A table holds at most
 65,536 numbers, so every reply is small. Tested: limits, and replies equal to the library's results.

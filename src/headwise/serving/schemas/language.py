@@ -1,4 +1,4 @@
-"""Bodies and replies for language models, word vectors and runs.
+"""The bodies of requests and replies for language models, word vectors and runs.
 
 Tested: limits, and replies equal to the library's results.
 """

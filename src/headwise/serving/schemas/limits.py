@@ -1,4 +1,4 @@
-"""Limits of the fields of a request. The OpenAPI description states them too.
+"""The limits of the fields of a request. The OpenAPI description states them too.
 
 Limits that the operator can change are in `http/server_settings.py`. Tested: each limit at, below
 and far above its value.

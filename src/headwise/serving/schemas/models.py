@@ -1,4 +1,4 @@
-"""Replies about the server itself: its models, and whether it is ready."""
+"""The replies of the server about itself: its models, and whether it is ready."""
 
 from typing import Literal
 

@@ -1,4 +1,6 @@
-"""Bodies and replies of `POST /v1/trace` and `POST /v1/occlude`."""
+"""The bodies of requests and replies of `POST /v1/trace` and `POST /v1/occlude`, which show how a
+model translates a sentence.
+"""
 
 from typing import Annotated, Any, Literal
 

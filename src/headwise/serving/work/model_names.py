@@ -1,4 +1,4 @@
-"""Names of served models, given as DIR or NAME=DIR."""
+"""Reads the names of served models, which are given as DIR or NAME=DIR."""
 
 import os
 import re

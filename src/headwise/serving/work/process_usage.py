@@ -1,4 +1,4 @@
-"""Memory and processor time of a process, as Linux reports them under /proc."""
+"""Reads the memory and the processor time of a process, as Linux reports them under /proc."""
 
 from pathlib import Path
 

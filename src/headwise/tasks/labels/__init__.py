@@ -1,1 +1,1 @@
-"""Text classification and sequence tagging."""
+"""Trains and uses classifiers of texts and taggers of words."""

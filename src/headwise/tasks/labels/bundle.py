@@ -1,4 +1,5 @@
-"""The bundle of a classifier or tagger, or of a pre-trained encoder, whose list of labels is empty.
+"""Saves and opens the bundle of a classifier or tagger, or of a pre-trained encoder, whose list of
+labels is empty.
 
     model/  weights.safetensors   recipe.yaml   tokenizer/   labels.json   results.json
             README.md   MANIFEST.json

@@ -1,4 +1,4 @@
-"""The loss of a classifier or tagger, and what a validation measures.
+"""Computes the loss of a classifier or tagger, and what a validation measures.
 
     loss(batch) = smoothed cross-entropy of the labels, summed over the tokens that have one
 

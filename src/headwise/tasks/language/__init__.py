@@ -1,1 +1,1 @@
-"""Language models: n-grams, neural n-grams, recurrent networks and Transformers."""
+"""Trains and uses language models: n-grams, neural n-grams, recurrent networks and Transformers."""

@@ -1,4 +1,5 @@
-"""The results of a language model as plain data: scores of sentences and texts, and continuations.
+"""Writes the results of a language model as plain data: scores of sentences and texts, and
+continuations.
 
 A model without smoothing gives some sentences probability 0, so their score is infinite. JSON has
 no infinity; such scores become None.

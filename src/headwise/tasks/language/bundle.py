@@ -1,5 +1,5 @@
-"""The bundle of a language model: weights, recipe, tokenizer and results in one directory with
-checksums.
+"""Saves and opens the bundle of a language model: weights, recipe, tokenizer and results in one
+directory with checksums.
 
     model/  weights.safetensors   recipe.yaml (resolved)   tokenizer/   results.json
             README.md (model card)   MANIFEST.json

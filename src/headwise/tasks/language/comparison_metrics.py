@@ -1,4 +1,4 @@
-"""How language models are compared: by the perplexity of the test text, ends of lines included.
+"""Compares language models by the perplexity of the test text, ends of lines included.
 
 n-gram models and neural models can be compared with each other, because both give a probability to
 every token of a line and to its end. Models of sentences and models of one stream predict the same

@@ -1,4 +1,4 @@
-"""Text generation with a language model: continues the beginning of a text, token by token.
+"""Generates text with a language model: continues the beginning of a text, token by token.
 
 A model trained on separate sentences stops at the end of one. A model trained on a stream of text
 goes on with the next line. The model keeps what it has computed for earlier tokens

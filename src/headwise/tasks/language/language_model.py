@@ -1,4 +1,5 @@
-"""A language model of any kind with text as input: probabilities of sentences and next words.
+"""`LanguageModel`: a language model of any kind with text as input, for probabilities of sentences
+and next words.
 
     total log-probability   log p(w₁ … wₘ </s>) = Σ log p(wᵢ | w₁ … wᵢ₋₁)
     perplexity              exp(-total / (m + 1)): the number of equally likely words that would be

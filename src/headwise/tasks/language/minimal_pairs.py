@@ -1,4 +1,5 @@
-"""How often a language model prefers a correct sentence to the same sentence with a spelling error.
+"""Measures how often a language model prefers a correct sentence to the same sentence with a
+spelling error.
 
 The pairs are those of SIGHAN 2015: a learner's Chinese sentence and its correction. Most errors
 replace a character by another of the same sound. Even an n-gram model prefers most corrections.

@@ -1,4 +1,5 @@
-"""A trained network (neural n-gram, recurrent model, Transformer) as a `TokenModel`.
+"""Asks a trained network (neural n-gram, recurrent model, Transformer) for the probabilities of
+tokens, in the form that all language models share (`TokenModel`).
 
 A `TokenModel` answers two questions in token ids: how probable is this text, and which token comes
 next? A sentence is read from <s>; a model trained on a stream reads it from </s>, the token that

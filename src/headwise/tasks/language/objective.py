@@ -1,4 +1,4 @@
-"""The loss of a neural language model, and the batches it learns from.
+"""Computes the loss of a neural language model, and makes the batches it learns from.
 
     loss(batch) = smoothed cross-entropy of each token given the tokens before it, summed
 

@@ -1,1 +1,1 @@
-"""Encoders that learn from plain text (BERT, ELMo), and what starts from them."""
+"""Trains encoders on plain text (BERT, ELMo), and starts classifiers and taggers from them."""

@@ -1,4 +1,4 @@
-"""The vector of a word in its sentence, for each layer of a model (word2vec, ELMo, BERT).
+"""Computes the vector of a word in its sentence, for each layer of a model (word2vec, ELMo, BERT).
 
     model    layers                                                            number of layers
     static   word2vec: the same vector in every sentence                       1

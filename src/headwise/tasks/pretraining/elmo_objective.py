@@ -1,4 +1,5 @@
-"""The loss of ELMo's pre-training: one language model reads each line forwards, another backwards.
+"""Computes the loss of ELMo's pre-training: one language model reads each line forwards, another
+backwards.
 
     loss = - Σ log P(next word | words so far) - Σ log P(word before | words that follow)
            over <s> … </s>

@@ -1,4 +1,4 @@
-"""Filling in a gap: the words that a masked language model (BERT) predicts for a gap in a sentence.
+"""Fills a gap in a sentence with the words that a masked language model (BERT) predicts.
 
     'a ____ film'   →   P(word | a [mask] film)
 

@@ -1,4 +1,5 @@
-"""The loss of masked language modelling (BERT): the encoder predicts masked tokens from both sides.
+"""Computes the loss of masked language modelling (BERT): the encoder predicts masked tokens from
+both sides.
 
     loss = smoothed cross-entropy of the masked tokens, summed
 

@@ -1,4 +1,5 @@
-"""The loss of a parallel translator whose positions write a token or not: CTC and the graph.
+"""Computes the loss of a parallel translator whose decoder has more positions than the target has
+tokens: CTC, or paths through a graph of positions.
 
     ctc      -log Σ p(alignment)    over the alignments that collapse to the target
     graph    -log Σ p(path)         over the paths that emit <s> target </s>
@@ -142,7 +143,8 @@ class AlignmentLoss:
     def sum_assumed(self, hidden: Float[Tensor, "row position dim"]) -> LossSums:
         """For plans, where batches have no content: the tables of sentences of one length, without
         the recursion over them, which is small beside the tables."""
-        states = cut_rows(hidden)
+        assert self.module.factor is not None
+        states = cut_rows(hidden, SENTENCE * self.module.factor)
         labels = torch.ones(len(states), SENTENCE, dtype=torch.int64, device=hidden.device)
         total = self.score(states, labels).sum()
         if self.module.links is not None:

@@ -1,4 +1,5 @@
-"""The loss of a chain: a linear-chain CRF over the tokens of each target, on packed rows.
+"""Computes the loss of a translator that scores neighbouring tokens together: a linear-chain CRF
+over the tokens of each target (a chain), on packed rows.
 
     -log p(y | x) = log Z - Σ_t e_t(y_t) - Σ_t s_t(y_t, y_{t+1})
 

@@ -1,4 +1,5 @@
-"""The loss of a translator that edits, on a batch of packed sentence pairs.
+"""Computes the loss of a translator that deletes and inserts words (the Levenshtein Transformer),
+on a batch of packed sentence pairs.
 
 The pairs of the packed rows are laid out one per row, because an edit moves the tokens after it:
 

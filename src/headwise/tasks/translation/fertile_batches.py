@@ -1,4 +1,5 @@
-"""Batches with the fertilities of their source tokens, for models that copy by fertility.
+"""Makes batches with the fertilities of their source tokens (how often each is copied), for
+parallel translators that copy source tokens.
 
     batch   source            x₁ x₂ x₃ </s>
             target            y₁ y₂ y₃ </s>        links   y₁ y₂ → x₁,  y₃ → x₃

@@ -1,4 +1,5 @@
-"""The pairs of a recipe as rows of its training: how long the rows are, and what a target holds.
+"""Lays out the sentence pairs of a recipe as rows of its training: how long the rows are, and what
+a target holds.
 
 A decoder that reads a fixed number of BEGIN tokens has as many positions for every target, so its
 rows hold whole numbers of such targets. A decoder that copies source tokens by their fertility

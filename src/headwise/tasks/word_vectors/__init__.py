@@ -1,1 +1,1 @@
-"""Word vectors (word2vec)."""
+"""Trains word vectors (word2vec), scores them, and reads and writes their files."""

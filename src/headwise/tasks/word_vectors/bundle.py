@@ -1,4 +1,4 @@
-"""The bundle of word vectors: a table of vectors and the words of its rows.
+"""Saves and opens the bundle of word vectors: a table of vectors and the words of its rows.
 
     model/  vectors.safetensors   words.json   recipe.yaml   results.json
             README.md   MANIFEST.json

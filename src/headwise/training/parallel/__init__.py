@@ -1,1 +1,1 @@
-"""Losses of non-autoregressive models."""
+"""The losses of non-autoregressive translators, whose decoder writes all tokens at once."""

@@ -1,4 +1,5 @@
-"""The candidate tokens of each position: those with the best emissions, the reference among them.
+"""Chooses a few candidate tokens for each position of a parallel decoder, the most probable ones
+and the reference, so that a CRF over neighbouring tokens need not compare the whole vocabulary.
 
 A CRF over a vocabulary of V tokens needs V × V operations for each pair of neighbouring positions;
 over k candidates it needs k × k. The k best tokens are found chunk by chunk, as the loss is

@@ -1,4 +1,4 @@
-"""The loss of a linear-chain CRF over the outputs of a parallel decoder.
+"""Computes the loss of a linear-chain CRF over the outputs of a parallel decoder.
 
 A target y_1 … y_T is scored as a whole: an emission e_t for the token of each position, and a
 transition s_t for each pair of neighbours (`models/parallel/transitions.py`).

@@ -1,4 +1,5 @@
-"""CTC: the likelihood of a target that is shorter than the decoder, over all ways to spread it out.
+"""Computes the loss of CTC: the likelihood of a target that is shorter than the decoder, over all
+ways to spread it out.
 
 Each of T positions writes a label or a blank ∅. A sequence of T such symbols is an *alignment*;
 merging equal neighbours and then deleting the blanks turns it into the target y = y_1 … y_n:

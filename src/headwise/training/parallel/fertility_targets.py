@@ -1,4 +1,5 @@
-"""What a fertility classifier learns: the fertilities of the pairs of a batch, and the loss.
+"""Computes what a fertility classifier learns, how often each source token of a batch is to be
+copied, and its loss.
 
 The links of a batch follow from the table of an aligner (`data/pairs/alignment/`), so nothing has
 to be stored beside the tokens, and other cuts of a sentence into pieces are aligned too:

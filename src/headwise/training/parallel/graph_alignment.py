@@ -1,4 +1,5 @@
-"""The best path of a sentence through its graph: at which vertex each label most likely stands.
+"""Finds the best path of a sentence through its graph: at which vertex each label most likely
+stands.
 
     v_0(k) = e(0, k) at vertex 0
     v_j(k) = e(j, k) + max_i (v_{j-1}(i) + link(i, k)),      then back from the last vertex

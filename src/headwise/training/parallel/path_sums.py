@@ -1,4 +1,5 @@
-"""The sum over all paths of a graph in plain torch, as products of vectors with one matrix.
+"""Computes the sum over all paths of a graph in plain torch, as products of vectors with one
+matrix.
 
 In probability space a step of the recursion is a product of the prefix vector with exp(links),
 which is computed once, so a step costs a matrix-vector product and no logarithm:

@@ -1,4 +1,4 @@
-"""Which tokens of a target a parallel decoder is shown while it learns the others.
+"""Chooses which tokens of a target a parallel decoder is shown while it learns the others.
 
     masked      N tokens: hide 1 + ⌊u N⌋ of them, u uniform in [0, 1): any number from 1 to N
     glancing    show ⌊ratio · d⌋ of them, d the tokens that a first pass predicts wrongly

@@ -1,4 +1,4 @@
-"""Log-probabilities of a few chosen tokens at each position, without a table of all words.
+"""Computes log-probabilities of a few chosen tokens at each position, without a table of all words.
 
 A loss over alignments (CTC, a graph) compares every position with every token of its sentence: with
 50 tokens it needs 50 numbers of a softmax over 32,000 words. With a hidden state h_i, the output

@@ -1,4 +1,5 @@
-"""All pairs of a target token and a source token of the same sentence pair, as flat arrays.
+"""Lays out all pairs of a target token and a source token of the same sentence pair as flat arrays,
+over which a word aligner computes.
 
 A sentence pair of n source and m target tokens has m × n cells, target token by target token:
 

@@ -1,4 +1,5 @@
-"""The aligner of a prepared corpus: learned once, kept beside the corpus, opened again afterwards.
+"""Learns the word aligner of a prepared corpus once, saves it beside the corpus, and opens it again
+afterwards.
 
     runs/mine/data/   train/   valid/   tokenizers/   alignment/  table.safetensors  alignment.json
 

@@ -1,4 +1,5 @@
-"""How likely a source token is translated by a target token, for the pairs that occurred together.
+"""A table of translation probabilities: how likely a source token is translated by a target token.
+It holds the pairs that occurred together in sentence pairs.
 
 The pairs are numbered source · V + target and sorted, so that many are looked up at once by binary
 search. A pair that never occurred, or whose probability is below `SMALLEST`, has `UNSEEN`: such

@@ -1,4 +1,5 @@
-"""The most likely links of an aligner, and the fertilities that follow from them.
+"""Links each target token to the source token that it most likely translates, and counts the links
+of each source token (its fertility).
 
     a_j = argmax_i p(i | j) · t(y_j | x_i)           f_i = |{j : a_j = i}|
 

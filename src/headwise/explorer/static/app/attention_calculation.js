@@ -1,6 +1,7 @@
 /*
- * Attention calculated step by step for the examples of the notes. The query can be moved and the
- * score chosen; every number comes from /v1/attend.
+ * Shows attention step by step on a few numbers that can be checked by hand: the weight of a person
+ * is estimated from the waists and weights of others. The query can be moved and the score chosen;
+ * every number comes from /v1/attend.
  */
 
 import { ask } from "./api.js";

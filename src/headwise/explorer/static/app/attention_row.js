@@ -7,6 +7,7 @@ import { makeAsking } from "./latest_request.js";
 import { make, makeChoice, makeSelect, pieceParts, rove } from "./dom.js";
 import { makeFigure } from "./figure_frame.js";
 import { HeatMap } from "./heat_map.js";
+import { heatMapSvg } from "./heat_map_svg.js";
 import {
   chosenModel,
   EXAMPLES,
@@ -335,7 +336,7 @@ export function mountAttentionRow(root, context) {
         columns: ["", ...dims.map((d) => String(d + 1))],
         rows: items.map((item, i) => [item, ...lines[i]]),
       }),
-      svg: () => factors.toSvg(),
+      svg: () => heatMapSvg(factors),
       data: () => ({ q: row.q, k: row.keys[key], products: lines[2] }),
       request,
     });
@@ -370,7 +371,7 @@ export function mountAttentionRow(root, context) {
         columns: ["", ...dims.map((d) => String(d + 1))],
         rows: names.map((item, i) => [item, ...lines[i]]),
       }),
-      svg: () => parts.toSvg(),
+      svg: () => heatMapSvg(parts),
       data: () => ({ weights: row.weights, values: row.values, output: row.output }),
       request,
     });

@@ -1,15 +1,16 @@
 /*
- * A table of numbers as a heat map. The names of rows and columns stay visible while one scrolls,
- * the value under the pointer or the arrow keys is written below, and colours are linear or
- * logarithmic. The picture is hidden from screen readers (`aria-hidden`); the arrow keys read the
- * cells one by one, and a table below the figure holds all numbers.
+ * Draws a table of numbers as a heat map. The names of rows and columns stay visible while one
+ * scrolls, the value under the pointer or the arrow keys is written below, and colours are linear
+ * or logarithmic. The picture is hidden from screen readers (`aria-hidden`); the arrow keys read
+ * the cells one by one, and a table below the figure holds all numbers. The live page and the saved
+ * page both use this file; heat_map_svg.js writes the picture as a file.
  *
  *     const map = new HeatMap(area, {label: "…", onCell: (row, column, value) => …});
  *     map.show({rows, columns, values}, {scale: "log"});   // items: {text, language}; row by row
  */
 
-import { colourName, drawPixels, largestOf, rampBytes, scaleEnds, shade } from "./colour_scales.js";
-import { FONT_FAMILY, make, makeSvg, pageColour, pieceSpans } from "./dom.js";
+import { colourName, drawPixels, largestOf, rampBytes, scaleEnds } from "./colour_scales.js";
+import { FONT_FAMILY, make, pageColour } from "./dom.js";
 
 /** Leaning names of narrow columns stand close. @param {number} size of a cell */
 const labelFont = (size) => `${size < 20 ? 12 : 13}px ${FONT_FAMILY}`;
@@ -17,7 +18,6 @@ const WIDE = /^[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]+$/;
 const LONGEST_LABEL = 120;
 const SEAMED = 12; // cells from this size on are drawn apart
 const PALE = 0.35; // the mark of a word's beginning
-const MOST_SQUARES = 4096; // in a saved SVG; beyond these the cells are one embedded picture
 const SMALLEST = { few: 16, many: 6, all: 1 };
 const FITTING_HEIGHT = 460;
 
@@ -162,6 +162,11 @@ export class HeatMap {
     return Math.ceil((this.fits ? 18 : 14) / this.height);
   }
 
+  /** Whether the cells are drawn apart. */
+  get isSeamed() {
+    return this.size >= SEAMED;
+  }
+
   draw() {
     if (!this.numbers || !this.frame.isConnected) return;
     const { rows, columns, values } = this.numbers;
@@ -178,7 +183,7 @@ export class HeatMap {
       height: `${height}px`,
       backgroundSize: `${this.size}px ${this.height}px`,
     });
-    this.body.classList.toggle("seams", this.size >= SEAMED);
+    this.body.classList.toggle("seams", this.isSeamed);
     this.body.style.setProperty("--cell-width", `${this.size}px`);
     this.body.style.setProperty("--cell-height", `${this.height}px`);
     this.drawLeft(this.prepare(this.left, this.leftWidth, height));
@@ -316,115 +321,6 @@ export class HeatMap {
       width: `${this.size}px`,
       height: `${this.height}px`,
     });
-  }
-
-  /** The picture by itself. @returns {SVGElement} */
-  toSvg() {
-    const { rows, columns, values } = this.numbers;
-    const [width, height] = [
-      this.leftWidth + this.size * columns.length + Math.max(this.lean, 12),
-      this.topHeight + this.height * rows.length + 40,
-    ];
-    const svg = makeSvg("svg", {
-      xmlns: "http://www.w3.org/2000/svg",
-      width,
-      height,
-      viewBox: `0 0 ${width} ${height}`,
-      "font-family": FONT_FAMILY,
-      "font-size": 13,
-    });
-    svg.append(makeSvg("rect", { width, height, fill: pageColour("--surface") }));
-    const ink = pageColour("--ink");
-    if (values.length > MOST_SQUARES) {
-      svg.append(
-        makeSvg("image", {
-          x: this.leftWidth,
-          y: this.topHeight,
-          width: this.size * columns.length,
-          height: this.height * rows.length,
-          preserveAspectRatio: "none",
-          href: this.pixels.toDataURL(),
-        }),
-      );
-    } else {
-      const bytes = rampBytes(this.kind);
-      const seam = this.size >= SEAMED ? 1 : 0;
-      const cells = makeSvg("g", { "shape-rendering": "crispEdges" });
-      rows.forEach((_, i) =>
-        columns.forEach((__, j) =>
-          cells.append(
-            makeSvg("rect", {
-              x: this.leftWidth + j * this.size,
-              y: this.topHeight + i * this.height,
-              width: this.size - seam,
-              height: this.height - seam,
-              fill: colourName(bytes, shade(this.valueAt(i, j), this.how.largest, this.how)),
-            }),
-          ),
-        ),
-      );
-      svg.append(cells);
-    }
-    rows
-      .filter((_, i) => i % this.everyRow === 0)
-      .forEach((item, k) => {
-        const i = k * this.everyRow;
-        svg.append(
-          makeSvg(
-            "text",
-            {
-              x: this.leftWidth - 7,
-              y: this.topHeight + (i + 0.5) * this.height + 4.5,
-              "text-anchor": "end",
-              fill: ink,
-            },
-            ...pieceSpans(item.text),
-          ),
-        );
-      });
-    columns.forEach((item, j) => {
-      if (j % this.everyColumn !== 0) return;
-      const [x, y] = [this.leftWidth + (j + 0.5) * this.size, this.topHeight - 7];
-      svg.append(
-        makeSvg(
-          "text",
-          {
-            x,
-            y,
-            fill: ink,
-            ...(this.isUpright
-              ? { "text-anchor": "middle" }
-              : { transform: `rotate(-45 ${x} ${y})` }),
-          },
-          ...pieceSpans(item.text),
-        ),
-      );
-    });
-    svg.append(...this.scaleSvg(height - 22));
-    return svg;
-  }
-
-  /** What the colours of a saved picture stand for. @param {number} y */
-  scaleSvg(y) {
-    const [low, high] = scaleEnds(this.how.largest, this.how, this.format);
-    const bytes = rampBytes(this.kind);
-    const start = 12 + 7.4 * low.length;
-    const steps = Array.from({ length: 32 }, (_, step) =>
-      makeSvg("rect", {
-        x: start + 4 * step,
-        y,
-        width: 4.2,
-        height: 9,
-        fill: colourName(bytes, Math.round((255 * step) / 31)),
-      }),
-    );
-    const word = (x, words, anchor) =>
-      makeSvg(
-        "text",
-        { x, y: y + 9, "font-size": 12, "text-anchor": anchor, fill: pageColour("--muted") },
-        words,
-      );
-    return [word(start - 6, low, "end"), ...steps, word(start + 134, high, "start")];
   }
 }
 

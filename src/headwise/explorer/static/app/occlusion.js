@@ -7,6 +7,7 @@ import { ask } from "./api.js";
 import { FONT_FAMILY, make, makeChoice, makeSvg, pageColour } from "./dom.js";
 import { makeFigure } from "./figure_frame.js";
 import { HeatMap } from "./heat_map.js";
+import { heatMapSvg } from "./heat_map_svg.js";
 
 // The server leaves words out of no longer sentences: the work grows with the square.
 const MOST_PIECES = 128;
@@ -97,7 +98,7 @@ export function makeOcclusion(context) {
           ...found.changes[place],
         ]),
       }),
-      svg: () => (isDetailed ? matrix.toSvg() : barsAsSvg(found)),
+      svg: () => (isDetailed ? heatMapSvg(matrix) : barsAsSvg(found)),
       data: () => found,
       request: asked,
     });

@@ -1,8 +1,8 @@
 /*
- * The pronoun example of the notes: two sentences that differ in one word, and in what "it" refers
- * to. The panel searches for the head whose pronoun looks most at the right noun in both sentences.
- * If no head does that, it says so and shows the mean of the last layer (the same rule as in
- * explorer/pictures/pronoun_picture.py).
+ * Shows what a pronoun attends to in two sentences that differ in one word, and so in what "it"
+ * refers to. The panel searches for the head whose pronoun looks most at the right noun in both
+ * sentences. If no head does that, it says so and shows the mean of the last layer (the same rule
+ * as in explorer/pictures/pronoun_picture.py).
  */
 
 import { ask } from "./api.js";

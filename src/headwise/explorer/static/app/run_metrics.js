@@ -1,4 +1,7 @@
-/* What tasks declare of the numbers of their runs (GET /v1/runs): figures and columns for them. */
+/*
+ * Chooses the figures and the columns of tables in which the page shows the numbers of runs, by
+ * what each task declares of its numbers (GET /v1/runs).
+ */
 
 /** Numbers of every run that stand beside its scores. */
 const COSTS = ["training_seconds", "parameters"];

@@ -27,7 +27,10 @@ function showHeadGrid(area, trace, kind, choice, onChoice, say) {
       const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { "aria-hidden": "true" }));
       const small = makeTable(trace, [map], { ...choice, head: String(head) });
       // The style sheet enlarges it.
-      drawPixels(canvas, small, endsOf(small, small.signed ? undefined : 1));
+      drawPixels(canvas, small.weights, small.rows.length, small.columns.length, {
+        largest: small.signed ? largestOf(small.weights) : 1,
+        kind: small.signed ? "diverging" : "sequence",
+      });
       button.append(canvas);
       button.addEventListener("click", () => onChoice(map.layer, String(head)));
       row.append(button);

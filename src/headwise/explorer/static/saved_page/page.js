@@ -6,9 +6,10 @@
  * The choice is kept in the address after "#", so that a link shows the same view to whoever opens
  * it. Layers and heads count from 0 in the address and from 1 where people read them.
  *
- * explorer/pictures/html_page.py puts the files app/trace, app/dom, app/attention_links, heat_map,
- * head_grid and page one after the other into a single module script and leaves out the lines that
- * load modules. The files use each other's functions, and nothing outside the script sees them.
+ * explorer/pictures/html_page.py puts this file, head_grid and what the page shares with the live
+ * one (app/trace, app/dom, app/attention_links, app/colour_scales, app/heat_map) after each other
+ * into a single module script and leaves out the lines that load modules. The files use each
+ * other's functions, and nothing outside the script sees them.
  *
  * @typedef {{title: string, source_text: string, target_text: string, source: Side, target: Side,
  *            target_input: Side, maps: PackedMap[]}} Trace
@@ -95,7 +96,11 @@ const linkPicture = new LinkPicture(byId("link_area"), {
   format: formatWeight,
   onChoice: readWord,
 });
-const heatMap = new HeatMap(byId("heat_area"), readCell);
+const heatMap = new HeatMap(byId("heat_area"), {
+  label: say("heat_label"),
+  onCell: readCell,
+  format: formatWeight,
+});
 
 /** Say what a word attends to, or which words attend to it. @param {Word | null} chosen */
 function readWord(chosen) {
@@ -127,16 +132,13 @@ function readWord(chosen) {
     say(side === "query" ? "reading_query" : "reading_key", { word, list }) + hidden;
 }
 
-/** @param {number} row @param {number} column */
-function readCell(row, column) {
-  byId("heat_reading").textContent =
-    row < 0
-      ? ""
-      : say("heat_cell", {
-          row: view.rows[row].text,
-          column: view.columns[column].text,
-          value: formatWeight(weightAt(view, row, column)),
-        });
+/** @param {number} row @param {number} column @param {number} value */
+function readCell(row, column, value) {
+  byId("heat_reading").textContent = say("heat_cell", {
+    row: view.rows[row].text,
+    column: view.columns[column].text,
+    value: formatWeight(value),
+  });
 }
 
 /**
@@ -219,7 +221,7 @@ function render() {
   document.documentElement.lang = choice.language;
   for (const element of document.querySelectorAll("[data-text]"))
     element.textContent = say(element.dataset.text);
-  byId("heat_area").setAttribute("aria-label", say("heat_label"));
+  heatMap.frame.setAttribute("aria-label", say("heat_label"));
   fillControls();
   for (const side of ["source", "target"]) {
     byId(`${side}_text`).textContent = trace()[`${side}_text`];
@@ -232,7 +234,11 @@ function render() {
     query: say(choice.kind === "encoder_self" ? "looking_source" : "looking_target"),
   });
   readWord(null);
-  heatMap.show(view);
+  byId("heat_reading").textContent = "";
+  heatMap.show(
+    { rows: view.rows, columns: view.columns, values: view.weights },
+    { kind: view.signed ? "diverging" : "sequence" },
+  );
   showHeadGrid(
     byId("grid_area"),
     trace(),

@@ -15,6 +15,7 @@ import {
 } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
 import { HeatMap } from "../heat_map.js";
+import { heatMapSvg } from "../heat_map_svg.js";
 import { attending, makeSentence, readsOnly } from "../sentence_form.js";
 import { isOtherKind, KINDS, kindsOf, makeTable, mapsOf } from "../trace.js";
 
@@ -302,7 +303,7 @@ export function mount(root, context) {
           ...shown.columns.map((_, j) => matrix.valueAt(i, j)),
         ]),
       }),
-      svg: () => matrix.toSvg(),
+      svg: () => heatMapSvg(matrix),
       data: () => ({
         kind: map.kind,
         layer: map.layer,

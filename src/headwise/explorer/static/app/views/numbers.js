@@ -1,6 +1,6 @@
 /*
- * Attention by numbers: the examples of the notes with a movable query, and one row of a loaded
- * model.
+ * The view "attention by numbers": small examples with a query that can be moved, and one row of a
+ * loaded model.
  */
 
 import { make, makeChoice } from "../dom.js";

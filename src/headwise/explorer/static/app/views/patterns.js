@@ -10,6 +10,7 @@ import { LineChart } from "../line_chart.js";
 import { codeParts, make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
 import { HeatMap } from "../heat_map.js";
+import { heatMapSvg } from "../heat_map_svg.js";
 
 export const name = "patterns";
 export const needs = () => true;
@@ -278,7 +279,7 @@ export function mount(root, context) {
           columns: [text("patterns.corner"), ...items.map((item) => item.text)],
           rows: reply.weights.map((row, place) => [String(place), ...row]),
         }),
-        svg: () => matrix.toSvg(),
+        svg: () => heatMapSvg(matrix),
         data: () => reply,
         request: ["v1/patterns", body],
       });

@@ -9,6 +9,7 @@ import { make, makeNumber, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
 import { makeFormula } from "../formula.js";
 import { HeatMap } from "../heat_map.js";
+import { heatMapSvg } from "../heat_map_svg.js";
 import { openable } from "../sentence_form.js";
 
 export const name = "positions";
@@ -200,7 +201,7 @@ function makeSide(context, side, { options, sizes }) {
           columns: [text("positions.row"), ...columns.map((one) => one.text)],
           rows: shown.table.map((row, i) => [rowName(i), ...row]),
         }),
-        svg: () => table.toSvg(),
+        svg: () => heatMapSvg(table),
         data: () => shown,
         request,
       });
