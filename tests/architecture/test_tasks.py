@@ -24,7 +24,6 @@ NAMED = {
     "comparing/lineage.py": "language_modeling: the table of this family of models",
     "data/labels/choices.py": "the advice to set another task for the form of a corpus",
     "explorer/static/app/views/vectors.js": "word_vectors: a kind of model in the server's list",
-    "inspecting/description.py": "translation: its parts are counted for a sentence pair",
     "models/__init__.py": "word_vectors: a module of this folder",
     "serving/api/language.py": "word_vectors: a kind of model in the server's list",
     "serving/api/translation_stream.py": "translation: the name of an event",

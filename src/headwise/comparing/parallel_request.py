@@ -1,5 +1,5 @@
-"""`ParallelRequest`: what `headwise compare parallel` is asked to compare, with a check of its
-options.
+"""Holds and checks the options of `headwise compare parallel`, which compares translators that
+write all words at once (parallel ones) with those that write word by word.
 
 Nothing here loads torch.
 """

@@ -1,10 +1,10 @@
-"""Times translators from text to text, at several batch sizes, in turns.
+"""Measures how long translators take from text to text, at several batch sizes.
 
-    for each round:  for each batch size:  for each row:  translate the same texts, by the clock
+    for each round:  for each batch size:  for each translator:  translate the same texts
 
-The clock holds everything that a user waits for: tokenising, predicting lengths, the search,
-collapsing and writing the text. Rows take turns inside a round, and the first one changes from
-round to round, so that a busy machine slows all of them alike. One untimed round comes first, with
+The time includes everything that a user waits for: tokenising, predicting lengths, the search, and
+putting the text together. The translators take turns inside a round, and another one begins each
+round, so that a busy machine slows all of them alike. One untimed round comes first, with
 all batch sizes, so that recorded steps and caches exist. At batch size 1 each sentence is a call of
 its own; the median of these calls is the latency.
 

@@ -1,13 +1,14 @@
-"""Laws of cost: the formulas by which a kernel declares its operations and its memory must agree
-with what torch counts and keeps.
+"""Checks the formulas by which an attention kernel declares its operations and its memory, against
+what torch counts and keeps when the kernel runs.
 
     operations   matrix products of one row, as torch's FlopCounterMode counts them
                  (`AttentionKind.cost`)
     memory       what autograd keeps for the backward pass (`AttentionKind.memory`)
 
-Both are asked for rows of 256 and 1,024 tokens. A formula may be wrong by a quarter (memory by a
-half, because blocks of small settings round up), and its growth from the shorter row to the longer
-one by five percent. `headwise compare attention` and the page compute with these formulas.
+Both are asked for rows of 256 and 1,024 tokens. A formula may differ by a quarter, that
+of memory by a half, because kernels with blocks round lengths up. Between the two lengths it must
+grow as the count does, within five percent. `headwise compare attention` and the page compute with
+these formulas.
 
 Tested against: every kernel of Headwise, and formulas that are wrong.
 """

@@ -1,4 +1,8 @@
-"""Builds the stepper of a model, through which a search asks for one token after the other."""
+"""Prepares a trained model for decoding: builds its stepper, which computes the probabilities of
+the next token from the tokens before it and keeps caches between two steps.
+
+Greedy search, beam search and sampling (decoding/search/) see a model only through its stepper.
+"""
 
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.parallel.inference import ParallelInference

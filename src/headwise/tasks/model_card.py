@@ -1,7 +1,7 @@
 """The model card of a bundle: a README that says what the model is, what it scores, how to use it.
 
 All tasks have the same card except for its title, a sentence about the model, and the lines of code
-that use it (`Task.title`, `card_details`, `card_use`). The recipe names the data.
+that use it (`Task.title`, `card_details`, `card_use`).
 """
 
 from collections.abc import Mapping, Sequence

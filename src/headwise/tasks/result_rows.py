@@ -1,7 +1,7 @@
 """Formats the results of a run as rows of a table: a name, a value with its unit, and remarks.
 
-What every run reports is declared here, because `run.py` makes it for all tasks; what a task
-reports is declared by its recipe type (declared_results.py). The table at the end of `headwise
+The results that every run has are declared here, because `run.py` computes them for all tasks; a
+task declares its own at its recipe type (declared_results.py). The table at the end of `headwise
 train`, `headwise describe` and the model cards use these rows. Programs should read `results.json`
 or `--json`, whose keys do not change.
 """

@@ -1,8 +1,9 @@
-"""Changes a model so that it runs on tensors with shapes but no numbers (planning/step_tracing.py).
+"""Changes a model so that it runs on torch's fake tensors, which have a shape but no numbers
+(planning/step_tracing.py).
 
-Some models read from the batch how many sentences a row holds and how long they are; tensors
-without numbers cannot say. `make_contentless` replaces those places: a row is cut into sentences of
-one length without padding (in recurrent and parallel translators a row is one sentence). Recurrent
+Some models read from the numbers of a batch how many sentences a row holds and how long they are.
+`make_contentless` replaces the code that does so: a row is cut into sentences of one length without
+padding (in recurrent and parallel translators a row is one sentence). Recurrent
 layers are computed by their equations, because torch's fused loops hide their matrix products.
 Shapes, and thus memory and operations, stay those of the real step. `headwise plan` uses this.
 

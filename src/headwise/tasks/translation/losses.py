@@ -1,11 +1,13 @@
-"""Chooses the loss of a translator's recipe, and describes its training step for plans.
+"""Chooses the loss with which a translator is trained, and describes a training step to
+`headwise plan`, which predicts its time and memory.
 
 left to right   TranslationLoss (objective.py)
 parallel        ParallelLoss (parallel_loss.py), AlignmentLoss (alignment_loss.py),
                 EditLoss (edit_loss.py)
 
-The losses of parallel translators are imported when they are needed: they load torch's compiler,
-which takes as long as torch itself, and every command of a translator starts with this file.
+The losses of parallel translators are imported when they are needed: importing them loads torch's
+compiler, which takes as long as torch itself, and every command with a translator imports this
+file.
 """
 
 import torch
