@@ -2,8 +2,8 @@
 
 An entry names the command that uses such a model, and the modules of the task's recipe class, its
 `Task` and the form of its bundles (the files that they hold). These modules are imported on first
-use. That of the form does not load torch, so that the command line refuses a wrong model at once. Two tasks may share a recipe class and a
-`Task`: classification and tagging do.
+use. That of the form does not load torch, so that the command line refuses a wrong model at once.
+Two tasks may share a recipe class and a `Task`: classification and tagging do.
 
 Another package can add a task by an entry point of the group `headwise.tasks` that names such an
 entry (docs/guide, chapter 30, "Plugins"):
