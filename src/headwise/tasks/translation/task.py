@@ -45,8 +45,8 @@ from headwise.tasks.translation.losses import loss_of, plan_step
 from headwise.tasks.translation.objective import RowShape
 from headwise.tasks.translation.preflight import (
     check_decoding,
+    check_helpers,
     check_lengths,
-    check_own_judge,
     check_share,
     check_test,
 )
@@ -74,7 +74,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
 
     def check(self, recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
         check_share(recipe, num_processes=num_processes)
-        check_own_judge(recipe)
+        check_helpers(recipe)
         find_translator_start(recipe)
 
     def prepare(self, recipe: TranslationRecipe, directory: Path, watcher: Events) -> PreparedData:
