@@ -1,8 +1,8 @@
 """Chooses the loss of a translator's recipe, and describes its training step for plans.
 
 left to right   TranslationLoss (objective.py)
-parallel        ParallelLoss (parallel_loss.py), AlignmentLoss (alignment_loss.py),
-                EditLoss (edit_loss.py)
+parallel        ParallelLoss (parallel_loss.py), AlignmentLoss (alignment_loss.py), NgramLoss
+                (ngram_loss.py), EditLoss (edit_loss.py)
 """
 
 import torch
@@ -16,9 +16,11 @@ from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.translation.alignment_loss import AlignmentLoss
 from headwise.tasks.translation.edit_loss import EditLoss
 from headwise.tasks.translation.fertile_batches import empty_fertilities, most_copies
+from headwise.tasks.translation.ngram_loss import NgramLoss
 from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.parallel_loss import ParallelLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.training.choices import NgramObjective
 from headwise.training.updates import Trainable
 
 
@@ -29,7 +31,8 @@ def loss_of(
     if isinstance(module, ParallelTranslator) and module.edits is not None:
         return EditLoss(module, recipe, chunk_size)
     if isinstance(module, ParallelTranslator) and module.factor is not None:
-        return AlignmentLoss(module, recipe, chunk_size)
+        by_ngrams = isinstance(recipe.training.objective, NgramObjective)
+        return (NgramLoss if by_ngrams else AlignmentLoss)(module, recipe, chunk_size)
     if isinstance(module, ParallelTranslator):
         return ParallelLoss(module, recipe, chunk_size)
     return TranslationLoss(module, recipe.training.objective.label_smoothing, chunk_size)
