@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.errors import UsageError
@@ -37,7 +38,7 @@ class CTranslate2Peer:
 
     translator: Any
     tokenizers: TokenizerPair
-    settings: GreedySettings
+    settings: DecodingSettings
     numbers: dict[str, int]
     """The id of each target piece."""
     name: str = "CTranslate2 greedy"
