@@ -36,6 +36,7 @@ NAMED_KINDS = {
 SETTINGS_USED = {
     "cli/generate.py",  # a language model has no recipe for decoding: options choose
     "exporting/ctranslate2_check.py",  # what CTranslate2 can express; all else is refused
+    "exporting/ctranslate2_peer.py",  # greedy search, which it is compared with
     "exporting/ctranslate2_search.py",
     "serving/api/decoding_options.py",  # beam search, where one candidate is not enough
     "serving/api/trace.py",  # the beam that a request describes

@@ -19,6 +19,7 @@ from headwise.evaluation.repetition import length_error, repetition_rate
 from headwise.evaluation.translation import Score, TranslationScores
 from headwise.explorer.pictures.parallel_plots import draw_parallel_comparison, make_figure
 from headwise.tasks.events import Silence
+from headwise.tasks.translation.bundle import TranslatorBundle
 from headwise.tasks.translation.translator import Translator
 from tests.tasks.tiny import tiny_recipe, train_tiny
 
@@ -277,3 +278,56 @@ def test_texts_that_do_not_match_or_cannot_be_timed(runs: Path, tmp_path: Path) 
         compare("two", "one")
     with pytest.raises(DataError, match=r"no test sentence can be timed: all are blank"):
         compare("blank", "two")
+
+
+class Upper:
+    """Another program, which writes its sources in capitals."""
+
+    name = "Upper"
+
+    def translate(self, texts: Sequence[str], size: int) -> list[str]:
+        assert size > 0
+        return [text.upper() for text in texts]
+
+
+def test_another_program_is_a_row_after_those_of_its_model(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel_timing, "MIN_TIMED", 3)
+    request = ParallelRequest(
+        (runs / "teacher", runs / "student"), batches=(1,), rounds=1, device="cpu"
+    )
+    asked = []
+
+    def make_peer(bundle: TranslatorBundle, translator: Translator) -> Upper:
+        asked.append(translator.recipe.model.kind)
+        return Upper()
+
+    result = compare_parallel(request, make_peer=make_peer)
+    assert asked == ["encoder_decoder"]
+    assert [row.decoding for row in result.rows if row.model == "teacher"][-1] == "Upper"
+    assert result.left_out == ()
+    row = next(row for row in result.rows if row.decoding == "Upper")
+    assert not row.is_parallel
+    assert row.latency > 0
+    pairs = list(read_part(tiny_recipe().data, "test"))
+    errors = length_error(
+        [pair.source.split() for pair in pairs], [pair.target.split() for pair in pairs]
+    )
+    assert row.length_error == pytest.approx(errors, abs=0.3)
+
+
+def test_a_program_that_cannot_run_is_left_out_and_named(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel_timing, "MIN_TIMED", 3)
+
+    def make_peer(bundle: TranslatorBundle, translator: Translator) -> Upper:
+        raise UsageError("it is not installed", "尚未安装")
+
+    request = ParallelRequest((runs / "teacher",), batches=(1,), rounds=1, device="cpu")
+    result = compare_parallel(request, make_peer=make_peer)
+    assert [row.decoding for row in result.rows] == ["greedy", "beam 5"]
+    assert result.left_out == ("teacher: it is not installed",)
+    assert "left out: teacher: it is not installed" in as_markdown(result)
+    assert result.as_dict()["left_out"] == ["teacher: it is not installed"]

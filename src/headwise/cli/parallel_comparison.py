@@ -168,11 +168,20 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.comparing.parallel import compare_parallel
     from headwise.explorer.pictures.matplotlib_figure import find_fonts
     from headwise.explorer.pictures.parallel_plots import draw_parallel_comparison
+    from headwise.exporting.ctranslate2_peer import CTranslate2Peer, make_peer
+    from headwise.tasks.translation.bundle import TranslatorBundle
+    from headwise.tasks.translation.translator import Translator
 
     if arguments.plot is not None:
         find_fonts()  # without matplotlib it fails before the work, not after it
+    request = _request(arguments)
+
+    def peer_of(bundle: TranslatorBundle, translator: Translator) -> CTranslate2Peer:
+        device = translator.model.output.weight.device
+        return make_peer(bundle, precision=request.precision, device=device)
+
     with TrainingDisplay() as display:
-        result = compare_parallel(_request(arguments), events=display)
+        result = compare_parallel(request, events=display, make_peer=peer_of)
     if arguments.plot is not None:
         draw_parallel_comparison(result, Path(arguments.plot))
     if arguments.json:

@@ -7,12 +7,17 @@ throughput at several batch sizes (`parallel_timing.py`). The first autoregressi
 baseline: its greedy search tells from which batch size a parallel model is no longer faster
 (`parallel_table.py`).
 
+Other programs that run the weights of an autoregressive model are rows, too (`Peer`). Whoever calls
+makes them, because exports are made in a higher layer.
+
 Tested with tiny models: rates counted again from the translations, the order of rows, messages.
 """
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from sacrebleu.metrics import BLEU
 
@@ -30,7 +35,7 @@ from headwise.data.pairs.parallel_files import Pair
 from headwise.data.pairs.preparation import read_part
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.generation_settings import Batching
-from headwise.errors import DataError, UsageError
+from headwise.errors import DataError, HeadwiseError, UsageError
 from headwise.evaluation.repetition import length_error, repetition_rate, tokens_of_bleu
 from headwise.evaluation.translation import build_metrics
 from headwise.language import say
@@ -39,22 +44,85 @@ from headwise.tasks.machine import describe_machine
 from headwise.tasks.run import count_parameters
 from headwise.tasks.text_input import read_text_lines
 from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
-from headwise.tasks.translation.translated_part import TranslatedPart, translate_pairs
+from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.translation.translated_part import (
+    TranslatedPart,
+    score_pairs,
+    translate_pairs,
+)
 from headwise.tasks.translation.translator import Translator
 
 ENOUGH_TOKENS = 1 << 30
 """No batch is cut for its tokens while it is timed: its size is what is measured."""
 
 
+class Peer(Protocol):
+    """Another program with the weights of a model, from text to text."""
+
+    @property
+    def name(self) -> str: ...
+
+    def translate(self, texts: Sequence[str], size: int) -> list[str]:
+        """Translate in batches of this size."""
+        ...
+
+
+MakePeer = Callable[[TranslatorBundle, Translator], Peer]
+"""Raises a UsageError that says why there is none."""
+
+
+class _Timed(Protocol):
+    """A row that is to be measured."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def translator(self) -> Translator: ...
+    @property
+    def num_parameters(self) -> int: ...
+    @property
+    def decoding(self) -> str: ...
+
+    def score(self, recipe: TranslationRecipe, pairs: Sequence[Pair]) -> TranslatedPart: ...
+
+    def translate(self, texts: Sequence[str], size: int) -> object: ...
+
+
+@dataclass(frozen=True)
+class _TimedPeer:
+    """A row of another program."""
+
+    name: str
+    translator: Translator
+    """Whose weights it runs."""
+    num_parameters: int
+    peer: Peer
+
+    @property
+    def decoding(self) -> str:
+        return self.peer.name
+
+    def score(self, recipe: TranslationRecipe, pairs: Sequence[Pair]) -> TranslatedPart:
+        began = time.perf_counter()
+        found = self.translate([pair.source for pair in pairs], Batching().sentences)
+        return score_pairs(found, recipe, pairs, seconds=time.perf_counter() - began)
+
+    def translate(self, texts: Sequence[str], size: int) -> list[str]:
+        return self.peer.translate(texts, size)
+
+
 @dataclass(frozen=True)
 class _TimedTranslator:
-    """A row that is to be measured."""
+    """A row of Headwise."""
 
     name: str
     translator: Translator
     num_parameters: int
     decoding: str
     settings: DecodingSettings
+
+    def score(self, recipe: TranslationRecipe, pairs: Sequence[Pair]) -> TranslatedPart:
+        return translate_pairs(self.translator, recipe, pairs, decoding=self.settings)
 
     def translate(self, texts: Sequence[str], size: int) -> None:
         """Translate in batches of this size, and forget the results."""
@@ -67,23 +135,22 @@ class _TimedTranslator:
 
 
 def compare_parallel(
-    request: ParallelRequest, *, events: Events | None = None
+    request: ParallelRequest, *, events: Events | None = None, make_peer: MakePeer | None = None
 ) -> ParallelComparison:
-    """Load the models, score every decoding, and time all of them in turns."""
+    """Load the models, score every decoding, and time all of them in turns. `make_peer` adds
+    another program for each autoregressive model that it can run."""
     request.check()
     watcher = events or Silence()
     bundles = [load_translator_bundle(model) for model in request.models]
     names = _names(request.models)
     baseline = _check_models(bundles, request.models)
     pairs, test = _read_test(request, bundles[0])
-    candidates = _candidates(request, bundles, names)
+    candidates, left_out = _candidates(request, bundles, names, make_peer)
     parts = []
     for done, one in enumerate(candidates):
         label = f"{one.name} · {one.decoding}"
         watcher.count(say(f"{label}; scored", f"{label}；已评分"), done, len(candidates))
-        parts.append(
-            translate_pairs(one.translator, bundles[0].recipe, pairs, decoding=one.settings)
-        )
+        parts.append(one.score(bundles[0].recipe, pairs))
     watcher.count(say("scored", "已评分"), len(candidates), len(candidates))
     texts = _texts_to_time(pairs, [one.translator for one in candidates])
     speeds = time_in_turns(
@@ -108,6 +175,7 @@ def compare_parallel(
         num_timed={size: len(texts_for(texts, size)) for size in speeds[0].sentences_per_second},
         baseline=names[baseline],
         rows=tuple(_row(*row, metric) for row in rows),
+        left_out=left_out,
     )
 
 
@@ -171,19 +239,32 @@ def _read_test(request: ParallelRequest, first: TranslatorBundle) -> tuple[list[
 
 
 def _candidates(
-    request: ParallelRequest, bundles: Sequence[TranslatorBundle], names: Sequence[str]
-) -> list[_TimedTranslator]:
+    request: ParallelRequest,
+    bundles: Sequence[TranslatorBundle],
+    names: Sequence[str],
+    make_peer: MakePeer | None,
+) -> tuple[list[_Timed], tuple[str, ...]]:
+    """The rows, and why other programs are not among them."""
     # The number of parameters is that of the trained model, not of its form for inference.
     counts = [count_parameters(bundle.model) for bundle in bundles]
     translators = [
         Translator(bundle, device=request.device, precision=request.precision) for bundle in bundles
     ]
     check_used(request.decodings, translators)
-    return [
-        _TimedTranslator(name, translator, count, decoding, settings)
-        for name, translator, count in zip(names, translators, counts, strict=True)
-        for decoding, settings in decodings_of(translator, request.decodings)
-    ]
+    found: list[_Timed] = []
+    left_out: list[str] = []
+    for bundle, name, translator, count in zip(bundles, names, translators, counts, strict=True):
+        found += [
+            _TimedTranslator(name, translator, count, decoding, settings)
+            for decoding, settings in decodings_of(translator, request.decodings)
+        ]
+        if make_peer is None or not is_autoregressive(bundle.recipe):
+            continue
+        try:
+            found.append(_TimedPeer(name, translator, count, make_peer(bundle, translator)))
+        except HeadwiseError as error:
+            left_out.append(f"{name}: {error}")
+    return found, tuple(left_out)
 
 
 def _texts_to_time(pairs: Iterable[Pair], translators: Iterable[Translator]) -> list[str]:
@@ -201,7 +282,7 @@ def _texts_to_time(pairs: Iterable[Pair], translators: Iterable[Translator]) -> 
     return texts
 
 
-def _row(one: _TimedTranslator, part: TranslatedPart, speed: Speed, metric: BLEU) -> ParallelRow:
+def _row(one: _Timed, part: TranslatedPart, speed: Speed, metric: BLEU) -> ParallelRow:
     recipe = one.translator.recipe
     hypotheses, references = (
         tokens_of_bleu(texts, metric) for texts in (part.hypotheses, part.references)

@@ -75,6 +75,8 @@ class ParallelComparison:
     baseline: str
     """The first autoregressive model."""
     rows: tuple[ParallelRow, ...]
+    left_out: tuple[str, ...] = ()
+    """Which other programs are not among the rows, and why."""
 
     @property
     def batches(self) -> tuple[int, ...]:
@@ -100,6 +102,7 @@ class ParallelComparison:
             "timed_sentences": {str(size): count for size, count in self.num_timed.items()},
             "baseline": self.baseline,
             "batches": list(self.batches),
+            "left_out": list(self.left_out),
             "rows": [
                 {**row.as_dict(), "overtaken_at": self.crossing(row) if row.is_parallel else None}
                 for row in self.rows
@@ -164,6 +167,7 @@ class ParallelComparison:
                 f"被反超的批大小：自该批大小起，{self.baseline} 的贪心搜索至少同样快；"
                 "若在最大的批仍较慢则为 –。",
             ),
+            *(say(f"left out: {one}", f"未包括：{one}") for one in self.left_out),
             f"{facts} · {self.precision}",
         ]
 

@@ -20,7 +20,7 @@ from itertools import cycle, islice
 from headwise.language import say
 from headwise.tasks.events import Events
 
-Translate = Callable[[Sequence[str], int], None]
+Translate = Callable[[Sequence[str], int], object]
 """Translates texts in batches of this many sentences."""
 MIN_TIMED = 32
 """Fewest sentences that are timed at a batch size."""

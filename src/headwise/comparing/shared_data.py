@@ -92,7 +92,9 @@ def _inputs_of(run: Run) -> str:
     """What variants with the same data have in common."""
     recipe = run.recipe
     start = getattr(getattr(recipe, "model", None), "start_from", None)
-    return f"{recipe.task} {recipe.corpora_settings!r} {getattr(recipe, 'text', None)!r} {start}"
+    taken = getattr(recipe, "tokenizer", None)
+    text = f"{getattr(recipe, 'text', None)!r} {taken}"
+    return f"{recipe.task} {recipe.corpora_settings!r} {text} {start}"
 
 
 def _check_settings(run: Run) -> None:

@@ -9,6 +9,7 @@
     decoding: {kind: mask_predict, passes: 10}                     models that predict the length
     decoding: {kind: edits, rounds: 10}                            models that edit
     decoding: {kind: ctc_beam, size: 5}                            models with CTC
+    decoding: {kind: graph_beam, language_model: runs/pieces}      with a language model
     decoding: {kind: lookahead}                                    graphs; joint_viterbi, graph_beam
 
 A new kind is one file with its settings and its `Generator`, one name in the union and one case in
@@ -37,6 +38,7 @@ from headwise.decoding.parallel.graph_search import (
     JointViterbiSettings,
     LookaheadSettings,
 )
+from headwise.decoding.parallel.language_fusion import PrefixModel
 from headwise.decoding.parallel.mask_predict import MaskPredictSettings
 from headwise.decoding.parallel.noisy import Judge
 from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, NoisyPass
@@ -142,25 +144,34 @@ def kinds_with_several_results(settings: GenerationSettings) -> list[str]:
 
 
 def make_generator(
-    settings: GenerationSettings, model: Any, *, find_judge: Callable[[str], Judge] | None = None
+    settings: GenerationSettings,
+    model: Any,
+    *,
+    find_judge: Callable[[str], Judge] | None = None,
+    find_language_model: Callable[[str], PrefixModel] | None = None,
 ) -> Generator:
     """The generator of these settings; `model` is what a model offers (`models/steppers.py`).
 
-    `find_judge` gives the model at a path that chooses among candidates; a translator has one.
+    `find_judge` gives the model at a path that chooses among candidates, `find_language_model` the
+    one that takes part in a search; a translator has both.
     """
+    language = None
     if isinstance(settings, GenerationSettings):
         check_output_form(settings, getattr(model, "output_form", "steps"))
+        if settings.language_model_path is not None:
+            assert find_language_model is not None, "such a search is made by a translator"
+            language = find_language_model(settings.language_model_path)
     match settings:
         case GreedySettings() | BeamSettings() | SamplingSettings():
             return StepperSearch(model)
         case DraftedSettings():
             return DraftedSearch(model)
         case OnePassSettings() | CtcBeamSettings() if model.output_form == "alignment":
-            return CtcSearch(model)
+            return CtcSearch(model, language)
         case (
             OnePassSettings() | LookaheadSettings() | JointViterbiSettings() | GraphBeamSettings()
         ) if model.output_form == "graph":
-            return GraphSearch(model)
+            return GraphSearch(model, language)
         case OnePassSettings() if model.output_form in ("chain", "copies"):
             return SequencePass(model)
         case OnePassSettings() | MaskPredictSettings():

@@ -80,8 +80,14 @@ class GenerationSettings(Settings):
         return None
 
     @property
+    def language_model_path(self) -> str | None:
+        """The bundle or ARPA file of a language model that takes part in the search, if one
+        does."""
+        return None
+
+    @property
     def unaided(self) -> "GenerationSettings":
-        """The same without another translator, as validations during training decode."""
+        """The same without another model, as validations during training decode."""
         return self
 
     def check_complete(self) -> None:

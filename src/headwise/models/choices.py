@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal, overload
 
 import torch
@@ -30,6 +29,7 @@ from headwise.blocks.embeddings import TokenEmbedding
 from headwise.errors import UsageError
 from headwise.initialization import Unfilled, initialize
 from headwise.models.decoder_only import DecoderOnly
+from headwise.models.draft_decoder import DraftDecoder, DraftDecoderSettings
 from headwise.models.draft_heads import DraftHeads, DraftHeadSettings
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.encoder_stack import (
@@ -62,8 +62,7 @@ class EncoderDecoderSettings(TransformerSettings):
 
     kind: Literal["encoder_decoder"] = "encoder_decoder"
     draft_heads: DraftHeadSettings = DraftHeadSettings()
-    start_from: Path | None = None
-    """A translator (its bundle or run) whose tokenizers and weights the training begins with."""
+    draft_decoder: DraftDecoderSettings = DraftDecoderSettings()
 
 
 class DecoderOnlySettings(StackSettings):
@@ -179,7 +178,11 @@ def build_model(
                 heads = settings.draft_heads
                 drafting = DraftHeads(heads, dim=settings.dim) if heads.count else None
                 make: Callable[..., EncoderDecoder]
-                make = partial(EncoderDecoder, draft_heads=drafting)
+                make = partial(
+                    EncoderDecoder,
+                    draft_heads=drafting,
+                    draft_decoder=_build_draft_decoder(settings),
+                )
                 model = _assemble(settings, make, source_size=source_size, target_size=target_size)
             case ParallelSettings():
                 parts = build_parallel_parts(settings, target_size=target_size)
@@ -232,7 +235,9 @@ def _assemble(
     if settings.embedding.tied != "none":
         output.weight = target_table.weight
     encoder = build_encoder_blocks(settings, settings.encoder)
-    decoder = _decoder_blocks(settings)
+    decoder = _decoder_blocks(
+        settings, num_layers=settings.decoder.layers, sees_all=is_parallel(settings)
+    )
     return make(
         source_embedding=_embedding(settings, source_table, scaled=settings.embedding.scaled),
         target_embedding=_embedding(settings, target_table, scaled=settings.embedding.scaled),
@@ -249,14 +254,25 @@ def _embedding(settings: AnySettings, table: nn.Embedding, *, scaled: bool) -> T
     return TokenEmbedding(table, positions, scaled=scaled, dropout_rate=settings.dropout.embedding)
 
 
-def _decoder_blocks(settings: TransformerSettings) -> list[DecoderBlock]:
-    """The decoder. One that sees the whole target attends to it as an encoder does."""
-    role: Role = "encoder" if is_parallel(settings) else "decoder"
-    make = ParallelDecoderBlock if is_parallel(settings) else DecoderBlock
+def _build_draft_decoder(settings: EncoderDecoderSettings) -> DraftDecoder | None:
+    """The small decoder that guesses several tokens, if the settings ask for one."""
+    drafting = settings.draft_decoder
+    if not drafting.layers:
+        return None
+    layers = _decoder_blocks(settings, num_layers=drafting.layers, sees_all=True)
+    return DraftDecoder(drafting, layers, build_final_norm(settings), dim=settings.dim)
+
+
+def _decoder_blocks(
+    settings: TransformerSettings, *, num_layers: int, sees_all: bool
+) -> list[DecoderBlock]:
+    """Layers of a decoder. One that sees the whole target attends to it as an encoder does."""
+    role: Role = "encoder" if sees_all else "decoder"
+    make = ParallelDecoderBlock if sees_all else DecoderBlock
     decoder = settings.decoder
     relations = build_relations(
         settings.position,
-        num_layers=decoder.layers,
+        num_layers=num_layers,
         dim=settings.dim,
         num_heads=decoder.heads,
         is_causal=role == "decoder",

@@ -30,6 +30,7 @@ from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
+from headwise.models.draft_decoder import DraftDecoder
 from headwise.models.draft_heads import DraftHeads
 from headwise.models.translation_model import TranslationModel
 from headwise.settings.part_names import PartNames
@@ -60,6 +61,7 @@ class EncoderDecoder(TranslationModel):
         decoder_norm: nn.Module,
         output: nn.Linear,
         draft_heads: DraftHeads | None = None,
+        draft_decoder: DraftDecoder | None = None,
     ) -> None:
         super().__init__()
         self.source_embedding = source_embedding
@@ -71,6 +73,7 @@ class EncoderDecoder(TranslationModel):
         self.decoder_norm = decoder_norm
         self.output = output
         self.draft_heads = draft_heads
+        self.draft_decoder = draft_decoder
         self.is_causal = all(block.is_causal for block in decoder)
         """Whether the decoder writes from left to right; its blocks declare it."""
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())

@@ -7,6 +7,8 @@ The Transformer (`kind: encoder_decoder`) and the parallel translator (`kind: pa
 They differ in what their decoder may see, and in how their outputs depend on each other.
 """
 
+from pathlib import Path
+
 from pydantic import Field, model_validator
 
 from headwise.attention.choices import DEFAULT_ATTENTION, AttentionSettings
@@ -58,6 +60,8 @@ class TransformerSettings(Settings):
     dropout: DropoutSettings = DropoutSettings()
     output_bias: bool = False
     """Add a learned bias to the logits."""
+    start_from: Path | None = None
+    """A translator (its bundle or run) whose tokenizers and weights the training begins with."""
 
     @model_validator(mode="after")
     def _check_heads(self) -> "TransformerSettings":

@@ -76,6 +76,8 @@ class TransformerStepper:
         self.runs_continuously = is_cpu and not attending and ContinuousDecoder.supports(model)
         self.verifies_drafts = not attending and VerifyingDecoder.supports(model)
         self.num_draft_heads = 0 if model.draft_heads is None else model.draft_heads.count
+        drafter = model.draft_decoder
+        self.draft_block = 0 if drafter is None else drafter.block
         self._weights = list(model.parameters())
         self._buffers: dict[tuple[int, ...], DecoderBuffers] = {}
         self._fingerprint: tuple[tuple[int, int], ...] = ()

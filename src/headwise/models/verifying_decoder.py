@@ -27,6 +27,7 @@ from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask, explicit, padding
 from headwise.attention.ragged_cache import BlockPlace, RaggedCache
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.text.tokenizer import BOS, PAD
 
 
 class VerifyingDecoder:
@@ -56,7 +57,7 @@ class VerifyingDecoder:
         """`real` marks the tokens of the sources; None: all. A block has at most `block` tokens."""
         self.model = model
         self._last = max_length - 1
-        self._real = real
+        self._memory, self._real = memory, real
         self._lengths = torch.zeros(len(memory), dtype=torch.long, device=memory.device)
         self._longest = 0
         self._sources = [block.cross_attention.keys_values(memory) for block in model.decoder]
@@ -128,6 +129,7 @@ class VerifyingDecoder:
         self._lengths, self._state = self._lengths[index], self._state[index]
         self._longest = int(self._lengths.max())
         self._sources = [(k[index], v[index]) for k, v in self._sources]
+        self._memory = self._memory[index]
         self._real = None if self._real is None else self._real[index]
         self._cross_mask = _cross_mask(self._real)
         self._first_index = self._index_rows(len(rows))
@@ -146,6 +148,31 @@ class VerifyingDecoder:
         assert heads is not None, "num_heads"
         ahead = heads(self._state, embedding.table(tokens) * embedding.scale, count=count)
         return self.model.logits(ahead).argmax(-1).t()
+
+    @torch.no_grad()
+    def guess_block(self, written: Sequence[Sequence[int]], count: int) -> Int[Tensor, "row ahead"]:
+        """What the draft decoder expects after the tokens written in each row, `count` at once."""
+        drafter = self.model.draft_decoder
+        assert drafter is not None, "draft_block"
+        width = max(map(len, written)) + count
+        tokens = torch.tensor(
+            [[BOS, *row, *[PAD] * (width - 1 - len(row))] for row in written], device=self.device
+        )
+        lengths = torch.tensor([len(row) for row in written], device=self.device)[:, None]
+        column = torch.arange(width, device=self.device).expand_as(tokens)
+        source = self._real if self._real is not None else self._memory.new_ones(1, 1)
+        hidden = drafter(
+            tokens,
+            column <= lengths,
+            self._memory,
+            embedding=self.model.target_embedding,
+            target_segment=(column < lengths + count).long(),
+            source_segment=source.long().expand(self._memory.shape[:2]),
+            target_position=column.clamp(max=self._last),
+        )
+        ahead = lengths + torch.arange(count, device=self.device)
+        states = hidden[torch.arange(len(tokens), device=self.device)[:, None], ahead]
+        return self.model.logits(states).argmax(-1)
 
 
 def _cross_mask(real: Tensor | None) -> Mask:

@@ -59,6 +59,19 @@ class GlancingObjective(Settings):
     """Share of the probability spread evenly over the vocabulary; 0: plain maximum likelihood."""
 
 
+class NgramObjective(Settings):
+    """Write the n-grams of the target, in whichever place: their expected number over all
+    alignments is compared with that of the target (Shao & Feng 2022 for CTC, Ma et al. 2023 for
+    graphs). For fine-tuning a parallel translator with CTC or a graph.
+    """
+
+    shows_target: ClassVar[bool] = False
+    label_smoothing: ClassVar[float] = 0.0
+    kind: Literal["ngrams"] = "ngrams"
+    order: Annotated[int, Field(ge=1, le=4)] = 2
+    """Tokens of an n-gram; with CTC 1 or 2."""
+
+
 class AdamWOptimizer(Settings):
     """Adam with decoupled weight decay (Loshchilov & Hutter 2019).
 

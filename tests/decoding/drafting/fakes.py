@@ -48,12 +48,16 @@ class FakeVerifier:
     def look_ahead(self, tokens: Tensor, count: int) -> Tensor:
         raise AssertionError("a fake has no heads")
 
+    def guess_block(self, written: Sequence[Sequence[int]], count: int) -> Tensor:
+        raise AssertionError("a fake has no draft decoder")
+
 
 class FakeVerifyingStepper(FakeStepper):
     """Also a whole model, as its parent is."""
 
     verifies_drafts = True
     num_draft_heads = 0
+    draft_block = 0
     verifier: FakeVerifier
 
     def stepper(self, *, attending: bool) -> "FakeVerifyingStepper":

@@ -21,11 +21,14 @@ class Bigrams:
     def __init__(self, generator: torch.Generator) -> None:
         self.table = torch.randn(WORDS + 1, WORDS, generator=generator).double().log_softmax(-1)
 
-    def log_probability(self, prefix: Sequence[int], token: int) -> float:
-        return self.table[prefix[-1] if prefix else WORDS, token].item()
+    def score_next(
+        self, prefixes: Sequence[tuple[int, ...]], tokens: Sequence[int]
+    ) -> list[list[float]]:
+        before = [prefix[-1] if prefix else WORDS for prefix in prefixes]
+        return [[self.table[last, token].item() for token in tokens] for last in before]
 
-    def of_text(self, text: Sequence[int]) -> float:
-        return sum(self.log_probability(text[:i], token) for i, token in enumerate(text))
+    def of_text(self, text: tuple[int, ...]) -> float:
+        return sum(self.score_next([text[:i]], [one])[0][0] for i, one in enumerate(text))
 
 
 def make(generator: torch.Generator) -> tuple[Tensor, Graph]:
@@ -45,10 +48,11 @@ def all_texts(words_at: Tensor, links: Tensor, count: int) -> dict[tuple[int, ..
     return found
 
 
-@pytest.mark.parametrize("exponent", [0.0, 1.0])
-@pytest.mark.parametrize("weight", [0.0, 0.7])
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("weight", [0.0, 0.7, 2.0])
+@pytest.mark.parametrize("bonus", [0.0, -0.6, 1.9])
 def test_a_wide_beam_finds_the_best_texts(
-    generator: torch.Generator, exponent: float, weight: float
+    generator: torch.Generator, exponent: float, weight: float, bonus: float
 ) -> None:
     words_at, graph = make(generator)
     language = Bigrams(generator)
@@ -58,12 +62,14 @@ def test_a_wide_beam_finds_the_best_texts(
         length_exponent=exponent,
         language=language if weight else None,
         language_weight=weight,
+        token_bonus=bonus,
     )
     for pair, texts in enumerate(beam_texts(graph, beam)):
         known = all_texts(words_at[pair], graph.links[pair], VERTICES[pair])
         assert sum(map(math.exp, known.values())) == pytest.approx(1)
         scores = {
-            text: (total + weight * language.of_text(text)) / len(text) ** exponent
+            text: (total + weight * language.of_text(text) + bonus * len(text))
+            / len(text) ** exponent
             for text, total in known.items()
         }
         best = sorted(scores, key=lambda text: -scores[text])[: beam.num_best]

@@ -28,16 +28,21 @@ from tests.decoding.drafting.fakes import KnowingDrafter, RandomDrafter
 from tests.tasks.tiny import tiny_recipe, train_tiny
 
 HEADS = ("model.draft_heads={count: 3, hidden: 5}", "training.freeze=['not draft_heads.*']")
-DRAFTERS = ("jacobi", "ngram", "heads", "random", "knowing")
+DECODER = ("model.draft_decoder={layers: 1, block: 3}", "training.freeze=['not draft_decoder.*']")
+DRAFTERS = ("jacobi", "ngram", "heads", "parallel", "random", "knowing")
+OWN = ("jacobi", "ngram", "heads", "parallel")
 EOS = 2
 
 
 @pytest.fixture(scope="module", name="with_heads")
 def _with_heads(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny translator with heads that were added and trained for six steps."""
-    run = tmp_path_factory.mktemp("drafting") / "heads"
-    train_tiny(run, [f"model.start_from={tiny_run}", *HEADS])
-    return run
+    """The tiny translator with heads and a draft decoder, added one after the other and trained
+    for six steps each."""
+    folder = tmp_path_factory.mktemp("drafting")
+    train_tiny(folder / "heads", [f"model.start_from={tiny_run}", *HEADS])
+    both = [f"model.start_from={folder / 'heads'}", HEADS[0], *DECODER]
+    train_tiny(folder / "both", both)
+    return folder / "both"
 
 
 @pytest.fixture(scope="module", name="drafting")
@@ -59,7 +64,7 @@ def check_equal(
     """Greedy search and drafts, token for token, in batches of 32."""
     sources = sources_of(translator, count)
     greedy = translator.settings(["kind=greedy", *changes])
-    kind = drafter if drafter in ("jacobi", "ngram", "heads") else "jacobi"
+    kind = drafter if drafter in OWN else "jacobi"
     drafted = translator.settings(["kind=drafted", f"drafter.kind={kind}", "block=3", *changes])
     for begin in range(0, count, 32):
         batch = sources[begin : begin + 32]
@@ -96,7 +101,7 @@ def test_a_thousand_sentences_equal_greedy_search(
     base = tmp_path_factory.getbasetemp() / "proved"
     if not base.exists():
         longer = ["training.steps=150", "model.dim=32", "data.train.count=3000"]
-        train_tiny(base, [*longer, "model.draft_heads.count=3"])
+        train_tiny(base, [*longer, "model.draft_heads.count=3", DECODER[0]])
     check_equal(Translator.load(base), 1000, drafter, monkeypatch, ("max_length=40",))
 
 
@@ -108,12 +113,14 @@ def test_a_thousand_sentences_equal_greedy_search(
         ("no_repeat_ngrams=2", "at_limit=end", "allow_unknown=false", "max_length=9"),
     ],
 )
-def test_rules_are_those_of_greedy_search(changes: Sequence[str], drafting: Translator) -> None:
+@pytest.mark.parametrize("drafter", ["heads", "parallel"])
+def test_rules_are_those_of_greedy_search(
+    changes: Sequence[str], drafter: str, drafting: Translator
+) -> None:
     texts = [one.text("en") for one in sentences("train", 7)]
     greedy = drafting(texts, drafting.settings(["kind=greedy", *changes]))
-    drafted = drafting(
-        texts, drafting.settings(["kind=drafted", "drafter.kind=heads", "block=3", *changes])
-    )
+    words = ["kind=drafted", f"drafter.kind={drafter}", "block=3"]
+    drafted = drafting(texts, drafting.settings([*words, *changes]))
     assert [one.text for one in drafted] == [one.text for one in greedy]
 
 
@@ -124,12 +131,11 @@ def test_heads_are_added_and_the_model_writes_what_it_wrote(
         read_tensors(run / "model/weights.safetensors") for run in (tiny_run, with_heads)
     )
     assert {name for name in after if name not in before} == {
-        "draft_heads.widen.weight",
-        "draft_heads.widen.bias",
-        "draft_heads.narrowing",
+        name for name in after if name.startswith(("draft_heads.", "draft_decoder."))
     }
     assert all(torch.equal(after[name], before[name]) for name in before)
     assert after["draft_heads.narrowing"].ne(0).any()
+    assert after["draft_decoder.unknown"].ne(0).any()
     text = ["The animal is tired."]
     assert drafting(text)[0].text == translator(text)[0].text
 
@@ -138,7 +144,7 @@ def test_a_translator_goes_on_from_another_one(with_heads: Path, tmp_path: Path)
     """All weights may learn; heads of the same form are taken over, others begin anew."""
     for count, is_kept in ((3, True), (2, False)):
         heads = f"model.draft_heads={{count: {count}, hidden: 5}}"
-        recipe = tiny_recipe(f"model.start_from={with_heads}", heads)
+        recipe = tiny_recipe(f"model.start_from={with_heads}", heads, DECODER[0])
         start = find_translator_start(recipe)
         assert start is not None
         size = start.tokenizers.pair.source.size
@@ -148,6 +154,7 @@ def test_a_translator_goes_on_from_another_one(with_heads: Path, tmp_path: Path)
         start.put_into(model)
         assert isinstance(model, EncoderDecoder)
         assert bool(weights_of(model)["draft_heads.narrowing"].ne(0).any()) == is_kept
+        assert bool(weights_of(model)["draft_decoder.unknown"].ne(0).any())
 
 
 @pytest.mark.parametrize(
@@ -186,6 +193,11 @@ def test_what_does_not_fit_is_said_before_anything_is_made() -> None:
     drafted = "decoding={kind: drafted, drafter: {kind: heads}, block: 4}"
     with pytest.raises(SettingsError, match=r"block is 4 .* but model.draft_heads.count is 3"):
         tiny_recipe(drafted, "model.draft_heads.count=3")
+    parallel = drafted.replace("heads", "parallel")
+    with pytest.raises(SettingsError, match=r"block is 4 .* model.draft_decoder guesses 0 tokens"):
+        tiny_recipe(parallel)
+    with pytest.raises(SettingsError, match=r"model.draft_decoder guesses 3 tokens at once"):
+        tiny_recipe(parallel, DECODER[0])
     with pytest.raises(SettingsError, match="block"):
         tiny_recipe("decoding={kind: drafted, block: 0}")
     with pytest.raises(SettingsError, match=r"model.kind=recurrent reads them one by one"):
@@ -207,6 +219,15 @@ def test_a_model_that_cannot_verify_is_refused(translator: Translator) -> None:
     heads = translator.settings(["kind=drafted", "drafter.kind=heads"])
     with pytest.raises(UsageError, match="a model without draft heads"):
         translator(["The dog."], heads)
+    parallel = translator.settings(["kind=drafted", "drafter.kind=parallel"])
+    with pytest.raises(UsageError, match="a model without a draft decoder"):
+        translator(["The dog."], parallel)
+
+
+def test_a_block_longer_than_what_was_learnt_is_refused(drafting: Translator) -> None:
+    longer = drafting.settings(["kind=drafted", "drafter.kind=parallel", "block=4"])
+    with pytest.raises(UsageError, match="draft decoder has learnt to guess 3 tokens at once"):
+        drafting(["The dog."], longer)
 
 
 def test_other_searches_take_the_place_of_drafts() -> None:

@@ -9,10 +9,12 @@ from pydantic import Field
 from headwise.decoding.drafting.heads import HeadsDrafter, HeadsDrafterSettings
 from headwise.decoding.drafting.jacobi import JacobiDrafter, JacobiDrafterSettings
 from headwise.decoding.drafting.ngram import NgramDrafter, NgramDrafterSettings
+from headwise.decoding.drafting.parallel import ParallelDrafter, ParallelDrafterSettings
 from headwise.decoding.drafting.protocol import Drafter, Verifier
 
 DrafterSettings = Annotated[
-    JacobiDrafterSettings | NgramDrafterSettings | HeadsDrafterSettings, Field(discriminator="kind")
+    JacobiDrafterSettings | NgramDrafterSettings | HeadsDrafterSettings | ParallelDrafterSettings,
+    Field(discriminator="kind"),
 ]
 
 
@@ -25,3 +27,5 @@ def make_drafter(settings: DrafterSettings, verifier: Verifier) -> Drafter:
             return NgramDrafter(longest)
         case HeadsDrafterSettings():
             return HeadsDrafter(verifier)
+        case ParallelDrafterSettings():
+            return ParallelDrafter(verifier)

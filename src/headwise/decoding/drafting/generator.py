@@ -22,6 +22,7 @@ from headwise.decoding.drafting.block_rules import make_rules
 from headwise.decoding.drafting.choices import DrafterSettings, make_drafter
 from headwise.decoding.drafting.heads import HeadsDrafterSettings, check_heads
 from headwise.decoding.drafting.jacobi import JacobiDrafterSettings
+from headwise.decoding.drafting.parallel import ParallelDrafterSettings, check_draft_decoder
 from headwise.decoding.drafting.protocol import DraftedRow, VerifyingStepper
 from headwise.decoding.drafting.rounds import run_rounds
 from headwise.decoding.generation_settings import GenerationSettings
@@ -55,6 +56,11 @@ class DraftedSettings(GenerationSettings):
     def num_heads(self) -> int:
         """Draft heads that the model must have."""
         return self.block if isinstance(self.drafter, HeadsDrafterSettings) else 0
+
+    @property
+    def num_guessed(self) -> int:
+        """Tokens that the model's draft decoder must guess at once."""
+        return self.block if isinstance(self.drafter, ParallelDrafterSettings) else 0
 
 
 class DraftedSearch(Generator):
@@ -100,6 +106,8 @@ class DraftedSearch(Generator):
         verifying = cast("VerifyingStepper", stepper)
         if settings.num_heads:
             check_heads(verifying.num_draft_heads, settings.num_heads)
+        if settings.num_guessed:
+            check_draft_decoder(verifying.draft_block, settings.num_guessed)
         return verifying
 
     def read(

@@ -47,12 +47,18 @@ class Verifier(Protocol):
         """What the model's draft heads expect after the last tokens of the rows."""
         ...
 
+    def guess_block(self, written: Sequence[Sequence[int]], count: int) -> Int[Tensor, "row ahead"]:
+        """What the model's draft decoder expects after the tokens written in each row."""
+        ...
+
 
 class VerifyingStepper(Protocol):
     """A stepper that makes verifiers."""
 
     num_draft_heads: int
     """How many tokens `look_ahead` can guess; 0: the model has no draft heads."""
+    draft_block: int
+    """How many tokens `guess_block` has learnt; 0: the model has no draft decoder."""
 
     def make_verifier(
         self, sources: Sequence[Sequence[int]], *, max_length: int, block: int

@@ -35,17 +35,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from headwise.decoding.parallel.language_fusion import Prefix, PrefixModel
 from headwise.decoding.search.candidates import take_best
 from headwise.text.tokenizer import PAD
 
 BLANK = PAD
-Prefix = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,6 @@ class CtcHypothesis:
     """Of all its alignments that were not pruned, without the language model."""
     score: float
     """By which hypotheses are ordered: with the language model and the bonus."""
-
-
-class PrefixModel(Protocol):
-    """A language model as prefix beam search asks it."""
-
-    def score_next(
-        self, prefixes: Sequence[Prefix], tokens: Sequence[int]
-    ) -> Sequence[Sequence[float]]:
-        """log p(token | prefix): a row for each prefix, a number for each token."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
     decoding: {kind: one_pass}
     decoding: {kind: ctc_beam, size: 5, candidates: 20}
+    decoding: {kind: ctc_beam, language_model: runs/pieces, language_weight: 0.3, token_bonus: 1}
 
 The best path takes the most probable symbol at each position and collapses them: one alignment. A
-prefix beam search adds up the alignments of each sentence (decoding/parallel/ctc.py has both).
+prefix beam search adds up the alignments of each sentence (decoding/parallel/ctc.py has both). A
+language model can take part in it (language_fusion.py).
 
 Graves et al. 2006; Libovický & Helcl 2018. Tested against: the searches of ctc.py, a model that
 must spell a word, and: a sentence alone = in any batch.
@@ -29,6 +31,7 @@ from headwise.decoding.parallel.ctc import (
     prune_tokens,
 )
 from headwise.decoding.parallel.excluded_tokens import excluded_tokens
+from headwise.decoding.parallel.language_fusion import FusedSettings, PrefixModel
 from headwise.decoding.parallel.protocol import AlignedModel
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
@@ -38,7 +41,7 @@ from headwise.decoding.rules.length_limit import limit_for
 from headwise.text.tokenizer import EOS, PAD
 
 
-class CtcBeamSettings(GenerationSettings):
+class CtcBeamSettings(FusedSettings):
     """The best sentences by the sum over their alignments."""
 
     output_forms: ClassVar[tuple[str, ...]] = ("alignment",)
@@ -53,8 +56,6 @@ class CtcBeamSettings(GenerationSettings):
     """Sentences returned, best first; at most `size`."""
     candidates: int = Field(default=10, ge=1, le=1024)
     """Most probable tokens that are considered at every position."""
-    token_bonus: float = Field(default=0.0, ge=-10, le=10)
-    """Added to the score for every token; above 0 prefers longer sentences."""
 
     @property
     def num_hypotheses(self) -> int:
@@ -69,8 +70,8 @@ class CtcBeamSettings(GenerationSettings):
 class CtcSearch(Generator):
     honours: ClassVar[frozenset[Rule]] = frozenset({"allow_unknown"})
 
-    def __init__(self, model: AlignedModel) -> None:
-        self.model = model
+    def __init__(self, model: AlignedModel, language: PrefixModel | None = None) -> None:
+        self.model, self.language = model, language
 
     @torch.no_grad()
     def generate_batch(
@@ -110,7 +111,12 @@ class CtcSearch(Generator):
         self, scores: Tensor, count: Tensor, settings: CtcBeamSettings
     ) -> list[list[Hypothesis]]:
         tables = prune_tokens(scores, position_count=count, count=settings.candidates)
-        fusion = Fusion(token_bonus=settings.token_bonus)
+        fusion = Fusion(
+            self.language,
+            settings.language_weight,
+            settings.token_bonus,
+            None if self.language is None else EOS,
+        )
         found = []
         for top in tables:
             best = prefix_beam_search(top, size=settings.size, fusion=fusion)[: settings.num_best]

@@ -6,7 +6,7 @@ with the probabilities α_y(k) that a walk has written y and stands at vertex k:
     α_yw(k)        = p(w | k) · Σ_i α_y(i) P(k | i)
     p(y … )        = Σ_k α_y(k)              ranks prefixes, which all have the same length
     p(y)           = α_y(last vertex)        the text is finished
-    score(y)       = (log p(y) + weight · log p_language(y)) / length^exponent
+    score(y)       = (log p(y) + weight · log p_language(y) + bonus · length) / length^exponent
 
 Only the best tokens of each vertex are considered. With a beam that never overflows and all tokens
 the result is the best text, not only the best path. The search ends when no prefix can still beat
@@ -20,24 +20,17 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.decoding.parallel.graph import Graph, GraphPath, lookahead_paths
+from headwise.decoding.parallel.language_fusion import PrefixModel
 
 _ASKED = 4
 """For each hypothesis kept, continuations that the language model is asked about."""
-
-
-class NextTokenScores(Protocol):
-    """A language model, as a search over finished probabilities uses it."""
-
-    def log_probability(self, prefix: Sequence[int], token: int) -> float:
-        """Of a token after the tokens of a prefix, which starts the sentence."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -64,8 +57,10 @@ class GraphBeam:
     length_exponent: float = 1.0
     max_length: int | None = None
     """None: as many tokens as there are vertices."""
-    language: NextTokenScores | None = None
+    language: PrefixModel | None = None
     language_weight: float = 0.1
+    token_bonus: float = 0.0
+    """Added for each token, before the sum is divided: without effect with the exponent 1."""
 
 
 class _Prefix(NamedTuple):
@@ -155,15 +150,15 @@ def _extend(
     ending = written.new_zeros(len(prefixes), number_of_words).scatter_add(
         1, sentence.word[-1].expand(len(prefixes), -1), written[:, -1]
     )
-    for total, prefix, word in _best(ending.log() + known, beam):
-        end = _grow(sentence, beam, prefixes[prefix], word)
-        score = (total + beam.language_weight * end.language) / len(end.tokens) ** (
-            beam.length_exponent
-        )
+    ends, longest = (_best(totals.log() + known, beam) for totals in (ending, going))
+    language = _ask(sentence, beam, prefixes, [*ends, *longest])
+    for total, prefix, word in ends:
+        end = _grow(sentence, prefixes[prefix], word, language[prefix, word])
+        score = _score(total + beam.language_weight * end.language, len(end.tokens), beam)
         finished.append(_FinishedText(score, total, end.tokens))
     grown = []
-    for total, prefix, word in _best(going.log() + known, beam):
-        longer = _grow(sentence, beam, prefixes[prefix], word)
+    for total, prefix, word in longest:
+        longer = _grow(sentence, prefixes[prefix], word, language[prefix, word])
         walks = (written[prefix] * (sentence.word == word)).sum(-1)
         walks[-1] = 0.0
         grown.append(longer._replace(walks=walks / walks.sum(), log_probability=total))
@@ -182,12 +177,36 @@ def _best(totals: Float[Tensor, "prefix word"], beam: GraphBeam) -> list[tuple[f
     ]
 
 
-def _grow(sentence: _GraphOfSentence, beam: GraphBeam, prefix: _Prefix, word: int) -> _Prefix:
-    token = sentence.words[word]
-    language = prefix.language
-    if beam.language is not None:
-        language += beam.language.log_probability(prefix.tokens, token)
-    return prefix._replace(tokens=(*prefix.tokens, token), language=language)
+def _ask(
+    sentence: _GraphOfSentence,
+    beam: GraphBeam,
+    prefixes: Sequence[_Prefix],
+    wanted: Sequence[tuple[float, int, int]],
+) -> dict[tuple[int, int], float]:
+    """What the language model says of each continuation (prefix, word), asked for at once."""
+    if beam.language is None:
+        return {(prefix, word): 0.0 for _, prefix, word in wanted}
+    asked = sorted({prefix for _, prefix, _ in wanted})
+    words = sorted({word for _, _, word in wanted})
+    rows = beam.language.score_next(
+        [prefixes[prefix].tokens for prefix in asked], [sentence.words[word] for word in words]
+    )
+    return {
+        (prefix, word): value
+        for prefix, row in zip(asked, rows, strict=True)
+        for word, value in zip(words, row, strict=True)
+    }
+
+
+def _grow(sentence: _GraphOfSentence, prefix: _Prefix, word: int, language: float) -> _Prefix:
+    return prefix._replace(
+        tokens=(*prefix.tokens, sentence.words[word]), language=prefix.language + language
+    )
+
+
+def _score(total: float, length: int, beam: GraphBeam) -> float:
+    """The score of a text whose log-probabilities have this sum."""
+    return (total + beam.token_bonus * length) / length**beam.length_exponent
 
 
 def _rank(prefix: _Prefix, beam: GraphBeam) -> float:
@@ -204,8 +223,11 @@ def _is_decided(
     if len(finished) < beam.num_best:
         return False
     length, limit = lengths
-    most = limit if beam.length_exponent > 0 else length + 1
-    return _rank(prefixes[0], beam) / most**beam.length_exponent <= finished[-1].score
+    # Log-probabilities only fall with every token, so this is more than any longer text can reach.
+    best = _rank(prefixes[0], beam)
+    longer = range(length + 1, limit + 1)
+    reached = max((_score(best, one, beam) for one in longer), default=-math.inf)
+    return reached <= finished[-1].score
 
 
 def _align(sentence: _GraphOfSentence, tokens: Sequence[int]) -> GraphPath:

@@ -5,7 +5,8 @@
     joint_viterbi    the best path of all lengths
     graph_beam       adds up the paths that write the same text
 
-The first three find one path; the beam compares texts. decoding/parallel/graph.py and graph_beam.py
+The first three find one path; the beam compares texts, and a language model can take part in it
+(language_fusion.py). decoding/parallel/graph.py and graph_beam.py
 have the searches. Vertex 0 writes `<s>` and the last vertex `</s>`; no vertex between them does.
 
 Huang et al. 2022; Shao et al. 2022. Tested against: the searches themselves, a model that must
@@ -32,6 +33,7 @@ from headwise.decoding.parallel.graph import (
     viterbi_paths,
 )
 from headwise.decoding.parallel.graph_beam import GraphBeam, beam_texts
+from headwise.decoding.parallel.language_fusion import FusedSettings, Prefix, PrefixModel
 from headwise.decoding.parallel.protocol import GraphModel
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
@@ -66,9 +68,10 @@ class JointViterbiSettings(_GraphSettings):
     """0 compares probabilities, which prefers short outputs; 1 compares means."""
 
 
-class GraphBeamSettings(_GraphSettings):
+class GraphBeamSettings(FusedSettings):
     """The best texts; the paths that write the same text are added up."""
 
+    output_forms: ClassVar[tuple[str, ...]] = ("graph",)
     summary: ClassVar[str] = "The best texts, each the sum of its paths."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "size": RequestOption(5, low=1, high=8)
@@ -94,8 +97,9 @@ class GraphBeamSettings(_GraphSettings):
 class GraphSearch(Generator):
     honours: ClassVar[frozenset[Rule]] = frozenset({"allow_unknown"})
 
-    def __init__(self, model: GraphModel) -> None:
+    def __init__(self, model: GraphModel, language: PrefixModel | None = None) -> None:
         self.model = model
+        self.language = None if language is None else AfterBegin(language)
 
     @torch.no_grad()
     def generate_batch(
@@ -119,7 +123,7 @@ class GraphSearch(Generator):
         limits = [limit_for(settings.max_length, len(sources[i])) + 1 for i in filled]
         is_beam = isinstance(settings, GraphBeamSettings)
         graph = self.graph(memory, settings, count=NUM_RANKED if is_beam else 1)
-        found = search_graph(graph, settings, longest=max(limits))
+        found = search_graph(graph, settings, longest=max(limits), language=self.language)
         for i, limit, hypotheses in zip(filled, limits, found, strict=True):
             kept = tuple(_cut(one, limit - 2) for one in hypotheses)
             results[i] = SearchResult(kept, passes=written_at_once(kept[0]) if traced else ())
@@ -171,8 +175,25 @@ class GraphSearch(Generator):
             walks = walks / walks.sum(-1, keepdim=True).clamp(min=1e-300)
 
 
+class AfterBegin:
+    """A language model for the texts of a graph, which begin with `<s>`."""
+
+    def __init__(self, model: PrefixModel) -> None:
+        self.model = model
+
+    def score_next(
+        self, prefixes: Sequence[Prefix], tokens: Sequence[int]
+    ) -> Sequence[Sequence[float]]:
+        rows = iter(self.model.score_next([one[1:] for one in prefixes if one], tokens))
+        return [next(rows) if one else [0.0] * len(tokens) for one in prefixes]
+
+
 def search_graph(
-    graph: Graph, settings: GenerationSettings, *, longest: int
+    graph: Graph,
+    settings: GenerationSettings,
+    *,
+    longest: int,
+    language: PrefixModel | None = None,
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each sentence, best first."""
     match settings:
@@ -186,6 +207,9 @@ def search_graph(
                 num_best=settings.num_best,
                 length_exponent=settings.length_exponent,
                 max_length=longest,
+                language=language,
+                language_weight=settings.language_weight,
+                token_bonus=settings.token_bonus,
             )
             return [
                 [_as_hypothesis(text.path, text.log_probability, text.score) for text in texts]

@@ -1,5 +1,6 @@
 """The recipe of a language model: its text, tokenizer, model, training and evaluation."""
 
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -65,6 +66,9 @@ class LanguageRecipe(AnyRecipe):
     """The text it learns from and is measured on."""
     text: TextSettings = WordSettings()
     """How text becomes tokens."""
+    tokenizer: Path | None = None
+    """A model (its bundle or run) whose tokenizer is taken over instead of learning one; of a
+    translator that of its target language. `text` must be the same in both recipes."""
     reading: ReadingSettings = SentenceReading()
     """How tokens become rows; n-grams read sentences."""
     model: LanguageModelSettings = NgramSettings()

@@ -21,6 +21,7 @@ from headwise.tasks.item_scores import save_item_scores
 from headwise.tasks.language.answers import LineScores
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.language.recipe import LanguageRecipe, StreamReading
+from headwise.tasks.language.taken_tokenizer import find_tokenizer
 from headwise.tasks.result_rows import part_name
 from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.text.choices import learn_tokenizer
@@ -42,13 +43,16 @@ class TokenizedText:
 
 
 def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
-    """Two passes over the training text: its vocabulary, its numbers."""
+    """Two passes over the training text: its vocabulary, its numbers. A vocabulary that is taken
+    over needs no pass."""
+    tokenizer = find_tokenizer(recipe)
     watcher.note(say("reading the text …", "正在读取文本……"))
-    looked = say("lines looked through", "已浏览行数")
-    lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(looked, done, None))
-    tokenizer = learn_tokenizer(
-        recipe.text, lines, seed=recipe.training.seed, watch=watch_vocabulary(watcher)
-    )
+    if tokenizer is None:
+        looked = say("lines looked through", "已浏览行数")
+        lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(looked, done, None))
+        tokenizer = learn_tokenizer(
+            recipe.text, lines, seed=recipe.training.seed, watch=watch_vocabulary(watcher)
+        )
     read = say("lines read", "已读行数")
     lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(read, done, None))
     tokens: list[np.ndarray] = []

@@ -2,8 +2,8 @@
 `headwise plan`, which predicts its time and memory.
 
 left to right   TranslationLoss (objective.py)
-parallel        ParallelLoss (parallel_loss.py), AlignmentLoss (alignment_loss.py),
-                EditLoss (edit_loss.py)
+parallel        ParallelLoss (parallel_loss.py), AlignmentLoss (alignment_loss.py), NgramLoss
+                (ngram_loss.py), EditLoss (edit_loss.py)
 
 The losses of parallel translators are imported when they are needed: importing them loads torch's
 compiler, which takes as long as torch itself, and every command with a translator imports this
@@ -21,6 +21,7 @@ from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.translation.fertile_batches import empty_fertilities, most_copies
 from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.training.choices import NgramObjective
 from headwise.training.updates import Trainable
 
 
@@ -40,6 +41,10 @@ def _parallel_loss(
         from headwise.tasks.translation.edit_loss import EditLoss
 
         return EditLoss(module, recipe, chunk_size)
+    if isinstance(recipe.training.objective, NgramObjective):
+        from headwise.tasks.translation.ngram_loss import NgramLoss
+
+        return NgramLoss(module, recipe, chunk_size)
     if module.factor is not None:
         from headwise.tasks.translation.alignment_loss import AlignmentLoss
 

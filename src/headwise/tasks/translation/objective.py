@@ -12,11 +12,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from headwise.data.batching import ALL_ROWS, Cursor, PairSource, Share, batches, evaluation_batches
 from headwise.data.packing import PackedBatch
+from headwise.models.draft_decoder import DraftDecoder
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.translation_model import TranslationModel
+from headwise.tasks.translation.draft_decoder_loss import add_draft_decoder_loss
 from headwise.tasks.translation.draft_heads_loss import add_heads_loss
 from headwise.training.losses import LossSums, cross_entropy
 from headwise.training.updates import Trainable
@@ -32,7 +36,10 @@ class TranslationLoss:
     """Tokens whose logits are made at a time; None: as many as suit the device."""
 
     def loss(self, batch: PackedBatch) -> LossSums:
-        hidden = self.module(
+        module = self.module
+        if isinstance(module, EncoderDecoder) and module.draft_decoder is not None:
+            return self.loss_with_draft_decoder(module, module.draft_decoder, batch)
+        hidden = module(
             batch.source,
             batch.target_input,
             source_segment=batch.source_segment,
@@ -40,15 +47,19 @@ class TranslationLoss:
             source_position=batch.source_position,
             target_position=batch.target_position,
         )
+        return self.sum_tokens(hidden, batch)
+
+    def sum_tokens(self, hidden: Float[Tensor, "row target dim"], batch: PackedBatch) -> LossSums:
+        """The loss at the decoder's states, with that of draft heads if there are some."""
+        module = self.module
         sums = cross_entropy(
             hidden.flatten(0, 1),
-            self.module.output.weight,
+            module.output.weight,
             targets=batch.target_output.flatten(),
-            bias=self.module.output.bias,
+            bias=module.output.bias,
             smoothing=self.label_smoothing,
             chunk_size=self.chunk_size,
         )
-        module = self.module
         if not isinstance(module, EncoderDecoder) or module.draft_heads is None:
             return sums
         return add_heads_loss(
@@ -56,6 +67,30 @@ class TranslationLoss:
             module,
             module.draft_heads,
             hidden,
+            batch,
+            smoothing=self.label_smoothing,
+            chunk_size=self.chunk_size,
+        )
+
+    def loss_with_draft_decoder(
+        self, module: EncoderDecoder, drafter: DraftDecoder, batch: PackedBatch
+    ) -> LossSums:
+        """The same, for a model whose encoder is read by a second, small decoder."""
+        memory = module.encode(
+            batch.source, segment=batch.source_segment, position=batch.source_position
+        )
+        hidden = module.decode(
+            batch.target_input,
+            memory,
+            source_segment=batch.source_segment,
+            target_segment=batch.target_segment,
+            target_position=batch.target_position,
+        )
+        return add_draft_decoder_loss(
+            self.sum_tokens(hidden, batch),
+            module,
+            drafter,
+            memory,
             batch,
             smoothing=self.label_smoothing,
             chunk_size=self.chunk_size,

@@ -12,17 +12,20 @@ from headwise.errors import DataError
 from headwise.models.limits import check_rows, source_limits
 from headwise.models.recurrent.choices import attends
 from headwise.models.recurrent.stepper import explain_missing_attention
+from headwise.tasks.translation.fused_language_model import check_fused, load_fused
 from headwise.tasks.translation.judge import check_judge
 from headwise.tasks.translation.length_limits import longest_source
 from headwise.tasks.translation.recipe import TranslationRecipe
 
 
-def check_own_judge(recipe: TranslationRecipe) -> None:
-    """Refuse a recipe whose decoding has no judge that fits: the judge is asked only when the
-    trained model is measured."""
+def check_helpers(recipe: TranslationRecipe) -> None:
+    """Refuse a recipe whose decoding has no judge or no language model where it names one: they are
+    asked only when the trained model is measured."""
     recipe.decoding.check_complete()
     if recipe.decoding.judge_path is not None:
         check_judge(recipe.decoding.judge_path, recipe)
+    if recipe.decoding.language_model_path is not None:
+        check_fused(recipe.decoding.language_model_path)
 
 
 def check_test(recipe: TranslationRecipe) -> None:
@@ -74,5 +77,7 @@ def check_decoding(recipe: TranslationRecipe, prepared: PreparedData) -> None:
     thing a run does.
     """
     check_shortest(recipe.decoding, prepared.tokenizers.target)
+    if recipe.decoding.language_model_path is not None:
+        load_fused(recipe.decoding.language_model_path, prepared.tokenizers.target)
     if recipe.decoding.needs_attention and not attends(recipe.model):
         raise explain_missing_attention()

@@ -41,8 +41,10 @@ from headwise.training.choices import (
     CrossEntropyObjective,
     GlancingObjective,
     MaskedObjective,
+    NgramObjective,
     TrainingSettings,
 )
+from headwise.training.parallel.ctc_ngrams import ORDERS
 
 PARALLEL = str(ParallelSettings.model_fields["kind"].default)
 
@@ -60,7 +62,8 @@ class EvaluationSettings(Settings):
 
 
 TranslationObjective = Annotated[
-    CrossEntropyObjective | MaskedObjective | GlancingObjective, Field(discriminator="kind")
+    CrossEntropyObjective | MaskedObjective | GlancingObjective | NgramObjective,
+    Field(discriminator="kind"),
 ]
 
 
@@ -179,6 +182,19 @@ class TranslationRecipe(AnyRecipe):
                 f"model.draft_heads.count 为 {count}；请设为相同的数，或换用其他 "
                 "decoding.drafter.kind",
             )
+        drafting = self.model.draft_decoder
+        longest = drafting.block if drafting.layers else 0
+        if self.decoding.num_guessed > longest:
+            raise SettingsError(
+                f"decoding.block is {self.decoding.num_guessed} with decoding.drafter.kind="
+                f"parallel, but model.draft_decoder guesses {longest} tokens at once; set "
+                "model.draft_decoder.layers=1 and model.draft_decoder.block to the same number, "
+                "or use another decoding.drafter.kind",
+                f"decoding.drafter.kind=parallel 时 decoding.block 为 {self.decoding.num_guessed}，"
+                f"而 model.draft_decoder 一次猜 {longest} 个词元；请设 "
+                "model.draft_decoder.layers=1 并使 model.draft_decoder.block 与之相同，或换用其他 "
+                "decoding.drafter.kind",
+            )
 
     @property
     def training_as_run(self) -> TrainingSettings:
@@ -201,6 +217,8 @@ def check_objective(objective: TranslationObjective, model: ModelSettings) -> No
             f"model.kind={model.kind} 由前面的词元预测下一个；请设 "
             f"model.kind={PARALLEL}，或 training.objective.kind=cross_entropy",
         )
+    if isinstance(objective, NgramObjective):
+        check_ngrams(objective, model)
     if not isinstance(model, ParallelSettings):
         return
     check_whole_targets(objective, model)
@@ -208,6 +226,27 @@ def check_objective(objective: TranslationObjective, model: ModelSettings) -> No
         check_edits_objective(objective)
     if model.structure.sums_alignments:
         check_alignment_objective(objective, model.structure.kind)
+
+
+def check_ngrams(objective: NgramObjective, model: ModelSettings) -> None:
+    """n-grams are counted over alignments, which only some models have."""
+    structure = model.structure.kind if isinstance(model, ParallelSettings) else None
+    if structure not in ("ctc", "graph"):
+        raise SettingsError(
+            "training.objective.kind=ngrams counts n-grams over all alignments or paths, which "
+            f"only model.kind={PARALLEL} with model.structure.kind=ctc or graph has; set these, "
+            "or training.objective.kind=cross_entropy",
+            "training.objective.kind=ngrams 在所有对齐或路径上计数 n 元组，只有 "
+            f"model.kind={PARALLEL} 加 model.structure.kind=ctc 或 graph 才有对齐；请如此设置，"
+            "或设 training.objective.kind=cross_entropy",
+        )
+    if structure == "ctc" and objective.order not in ORDERS:
+        raise SettingsError(
+            f"training.objective.order={objective.order}, but with model.structure.kind=ctc words "
+            "and pairs of words are counted; set training.objective.order to 1 or 2",
+            f"training.objective.order={objective.order}，而 model.structure.kind=ctc "
+            "时只计数词与词对；请将 training.objective.order 设为 1 或 2",
+        )
 
 
 def check_edits_objective(objective: TranslationObjective) -> None:

@@ -45,8 +45,8 @@ from headwise.tasks.translation.losses import loss_of, plan_step
 from headwise.tasks.translation.objective import RowShape
 from headwise.tasks.translation.preflight import (
     check_decoding,
+    check_helpers,
     check_lengths,
-    check_own_judge,
     check_test,
 )
 from headwise.tasks.translation.recipe import TranslationRecipe
@@ -72,7 +72,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     """Learn to translate from pairs of sentences."""
 
     def check(self, recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
-        check_own_judge(recipe)
+        check_helpers(recipe)
         find_translator_start(recipe)
 
     def prepare(self, recipe: TranslationRecipe, directory: Path, watcher: Events) -> PreparedData:

@@ -68,6 +68,18 @@ def translate_pairs(
     lines = (Line(pair.source, pair.file, pair.line) for pair in pairs)
     hypotheses = [line.text for line in translate_lines(translator, lines, decoding)]
     seconds = time.perf_counter() - began
+    return score_pairs(hypotheses, recipe, pairs, seconds=seconds, num_resamples=num_resamples)
+
+
+def score_pairs(
+    hypotheses: Sequence[str],
+    recipe: TranslationRecipe,
+    pairs: Sequence[Pair],
+    *,
+    seconds: float,
+    num_resamples: int = 1000,
+) -> TranslatedPart:
+    """Score translations of the sources of pairs against their targets."""
     references = [pair.target for pair in pairs]
     scores = score_translations(
         hypotheses,

@@ -34,6 +34,7 @@ from headwise.models.steppers import offer_of
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
 from headwise.tasks.translation.drafting_speed import DraftingSpeed
+from headwise.tasks.translation.fused_language_model import FusedLanguageModel, load_fused
 from headwise.tasks.translation.input_warning import InputCheck, InputWarning
 from headwise.tasks.translation.judge import TranslatorJudge, load_judge
 from headwise.tasks.translation.length_limits import longest_source, within_positions
@@ -143,6 +144,7 @@ class Translator:
         )
         self.offer = offer_of(self.model)
         self._judges: dict[str, TranslatorJudge] = {}
+        self._language_models: dict[str, FusedLanguageModel] = {}
 
     @classmethod
     def load(
@@ -237,7 +239,12 @@ class Translator:
 
     def generator(self, settings: DecodingSettings) -> Generator:
         """How these settings generate with this model."""
-        return make_generator(settings, self.offer, find_judge=self._find_judge)
+        return make_generator(
+            settings,
+            self.offer,
+            find_judge=self._find_judge,
+            find_language_model=self._find_language_model,
+        )
 
     def _find_judge(self, path: str) -> TranslatorJudge:
         """The translator that chooses among candidates; it is loaded once."""
@@ -245,6 +252,12 @@ class Translator:
             device = self.model.output.weight.device
             self._judges[path] = load_judge(path, self.recipe, self.tokenizers, device=device)
         return self._judges[path]
+
+    def _find_language_model(self, path: str) -> FusedLanguageModel:
+        """The language model that takes part in a search; it is loaded once."""
+        if path not in self._language_models:
+            self._language_models[path] = load_fused(path, self.tokenizers.target)
+        return self._language_models[path]
 
     def within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the model can write."""

@@ -2,10 +2,12 @@
 
     headwise train my.yaml --run runs/with-heads model.start_from=runs/mine \\
         model.draft_heads.count=4 "training.freeze=['not draft_heads.*']"
+    headwise train my.yaml --run runs/tuned model.start_from=runs/ctc training.objective.kind=ngrams
 
-Every weight is taken over; only draft heads may be new. Weights are useless with another vocabulary
-or another shape, so both recipes must have the same text section and the same model settings,
-except dropout and the heads; an error names each difference. The tokenizers are those of the
+Every weight is taken over; only draft heads or a draft decoder may be new. Weights are useless with
+another vocabulary or another shape, so both recipes must have the same text section and the same
+model settings, except dropout and the drafters; an error names each difference. The tokenizers are
+those of the
 bundle, so the data may be other text of the same languages.
 
 Tested: weights and translations are equal after starting; another vocabulary, another width,
@@ -21,15 +23,15 @@ from torch import nn
 
 from headwise.data.pairs.preparation import GivenTokenizers
 from headwise.errors import CheckpointError
-from headwise.models.choices import EncoderDecoderSettings
+from headwise.models.transformer_settings import TransformerSettings
 from headwise.tasks.bundle import open_bundle
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import load_fitting_tokenizers
 from headwise.weights import put_weights, read_tensors, weights_of
 
-HEADS = "draft_heads."
-FREE = ("dropout", "draft_heads", "start_from")
+DRAFTERS = ("draft_heads.", "draft_decoder.")
+FREE = ("dropout", "draft_heads", "draft_decoder", "start_from")
 """Settings of a model that may differ: they shape no weight that is taken over."""
 
 
@@ -41,9 +43,9 @@ class TranslatorStart:
     tokenizers: GivenTokenizers
 
     def put_into(self, model: nn.Module) -> None:
-        """Copy all weights; draft heads only if the two have the same ones."""
+        """Copy all weights; those of drafters only if the two have the same ones."""
         target, source = weights_of(model), dict(read_tensors(self.file))
-        for name in [name for name in target.keys() | source.keys() if name.startswith(HEADS)]:
+        for name in [name for name in target.keys() | source.keys() if name.startswith(DRAFTERS)]:
             if not _is_alike(target.get(name), source.get(name)):
                 target.pop(name, None)
                 source.pop(name, None)
@@ -57,7 +59,7 @@ def _is_alike(first: Any, second: Any) -> bool:
 def find_translator_start(recipe: TranslationRecipe) -> TranslatorStart | None:
     """The bundle that `model.start_from` names, checked against the recipe; None: none."""
     model = recipe.model
-    if not isinstance(model, EncoderDecoderSettings) or model.start_from is None:
+    if not isinstance(model, TransformerSettings) or model.start_from is None:
         return None
     if not model.start_from.exists():
         raise CheckpointError(

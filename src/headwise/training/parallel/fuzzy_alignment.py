@@ -55,7 +55,7 @@ def fuzzy_alignment(
         for _ in range(order - 1):
             total = (total[:, None] @ passed)[:, 0]
         matched = _expected_counts(emissions, passed, arrival, label_count, order=order)
-    in_reference = _reference_counts(labels, label_count, order=order)
+    in_reference = reference_counts(labels, label_count, order=order)
     hits = torch.minimum(matched, in_reference.to(matched)).sum(-1)
     counted = (label_count >= order) & (vertex_count >= order)
     precision = hits / torch.where(counted, total.sum(-1), 1.0)
@@ -102,7 +102,7 @@ def _expected_counts(
     return torch.where(real, walked.sum(-1), 0.0)
 
 
-def _reference_counts(
+def reference_counts(
     labels: Int[Tensor, "pair label"], label_count: Int[Tensor, " pair"], *, order: int
 ) -> Int[Tensor, "pair start"]:
     """How often the reference has the n-gram, at the first place where it stands; zero at the

@@ -15,7 +15,8 @@ product more, in exchange for a table of positions × words that is never stored
 chosen more than once at a position; its gradients add up.
 
 `best_tokens` goes through the same chunks and keeps the most probable token of each position, which
-is all that a greedy parallel decoder needs.
+is all that a greedy parallel decoder needs. `repeats` compares neighbouring positions over all
+words, which n-grams under CTC need (ctc_ngrams.py).
 
 Paper: Hsu et al. 2024, "Liger Kernel" (an output layer in chunks). Tested against log_softmax and
 gather in float64, by gradcheck, and by recording the size of every tensor that is created.
@@ -29,7 +30,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
+from headwise.text.tokenizer import PAD
 from headwise.training.losses import choose_chunk_size
 
 
@@ -81,6 +84,36 @@ def best_tokens(
         value, tokens[part] = logits.max(dim=-1)
         values[part] = value - normalizer
     return BestTokens(tokens, values)
+
+
+def repeats(
+    hidden: Float[Tensor, "pair position dim"],
+    weight: Float[Tensor, "vocab dim"],
+    *,
+    bias: Float[Tensor, " vocab"] | None = None,
+    chunk_size: int | None = None,
+) -> Float[Tensor, "pair position-1"]:
+    """The probability that two neighbouring positions write the same token, padding excluded.
+
+    Some pairs at a time; their logits are computed again for the gradient.
+    """
+    num_pairs, num_positions, _ = hidden.shape
+    if chunk_size is None:
+        chunk_size = choose_chunk_size(
+            num_pairs * num_positions, len(weight), device=hidden.device.type
+        )
+    size = max(1, chunk_size // num_positions)
+
+    def part(states: Tensor) -> Tensor:
+        probability = F.linear(states, weight, bias).float().softmax(-1)
+        product = probability[:, 1:] * probability[:, :-1]
+        return product.sum(-1) - product[..., PAD]
+
+    found = [
+        checkpoint(part, hidden[start : start + size], use_reentrant=False)
+        for start in range(0, num_pairs, size)
+    ]
+    return torch.cat(found)
 
 
 class _Division(NamedTuple):
