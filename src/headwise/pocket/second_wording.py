@@ -107,10 +107,14 @@ def judge_wording(hypothesis: str, right: Sequence[str]) -> Verdict:
 def mark_words(hypothesis: str, right: Sequence[str]) -> tuple[tuple[str, Origin], ...]:
     """The words of a text, each with the right translation that it is a part of.
 
-    A word is part of a translation if it is in the longest sequence of words that both have in the
-    same order; of several longest ones, in that whose words moved least.
+    A right translation is part of nothing but itself. Of any other text a word is part of a
+    translation if it is in the longest sequence of words that both have in the same order; of
+    several longest ones, in that whose words moved least.
     """
     words = _UNIT.findall(hypothesis)
+    if hypothesis in right:
+        whole: Origin = "first" if hypothesis == right[0] else "second"
+        return tuple((word, whole) for word in words)
     first, second = (_shared_places(_units(hypothesis), _units(one)) for one in right)
     origins: dict[tuple[bool, bool], Origin] = {
         (True, True): "both",

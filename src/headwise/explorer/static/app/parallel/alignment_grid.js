@@ -1,0 +1,208 @@
+/*
+ * The grid of a decoder with CTC: what each position offers, the alignment that was taken, and how
+ * it collapses: equal neighbours are merged, then blanks are deleted.
+ */
+
+import { makeSvg } from "../dom.js";
+import { makeFigure } from "../figure_frame.js";
+import { makeBox, makeNote, makeSheet, makeWalker, shareOf, widthOf } from "./drawing.js";
+
+const RANKS = 3;
+const LEFT = 10;
+const GAP = 6;
+const BLANK = "∅";
+const MOST_DRAWN = 240; // positions; the table has the others
+
+const nameOf = (/** @type {{piece: string}} */ { piece }) => piece || BLANK;
+
+/**
+ * Equal neighbours as one.
+ * @param {any[]} positions @returns {{written: number | null, first: number, last: number, piece:
+ *     string}[]}
+ */
+function mergeRuns(positions) {
+  const runs = [];
+  positions.forEach(({ chosen, written }, place) => {
+    const before = runs[runs.length - 1];
+    if (before && before.token === chosen.token) before.last = place;
+    else runs.push({ token: chosen.token, piece: nameOf(chosen), written, first: place, last: place });
+  });
+  return runs;
+}
+
+/** @param {any} context */
+export function makeAlignmentGrid(context) {
+  const { text, percent } = context;
+  /** @type {any} */
+  let record = null;
+  const figure = makeFigure(context, {
+    name: "ctc",
+    title: text("parallel.ctc"),
+    caption: text("parallel.ctc_help"),
+  });
+  const walker = makeWalker({ label: text("parallel.ctc_label"), onChoose: choose });
+  figure.body.append(walker.frame);
+
+  /** @param {number} place */
+  function choose(place) {
+    const { best, chosen, written } = record.positions[place];
+    for (const one of walker.frame.querySelectorAll("[data-place]"))
+      one.classList.toggle("active", Number(one.dataset.place) === place);
+    const offers = best.map((one) => `${nameOf(one)} ${percent(shareOf(one), 1)}`).join(", ");
+    figure.read(
+      text(written === null ? "parallel.ctc_blank" : "parallel.ctc_word", {
+        place: place + 1,
+        offers,
+        piece: nameOf(chosen),
+        number: (written ?? 0) + 1,
+      }),
+    );
+  }
+
+  /** @param {boolean} live */
+  function draw(live) {
+    const positions = record.positions.slice(0, MOST_DRAWN);
+    const cell = Math.max(
+      38,
+      ...positions.map(({ best, chosen }) =>
+        Math.max(...[chosen, ...best.slice(0, RANKS)].map((one) => widthOf(nameOf(one)) + 14)),
+      ),
+    );
+    const left = (place) => LEFT + place * (cell + GAP);
+    const runs = mergeRuns(positions);
+    const rows = { offers: 52, merged: 52 + RANKS * 34 + 58, left: 52 + RANKS * 34 + 138 };
+    const width = Math.max(320, left(positions.length) + LEFT);
+    const { svg, paint } = makeSheet(width, rows.left + 44, live);
+    svg.append(
+      makeNote(paint, LEFT, 16, text("parallel.ctc_offers")),
+      makeNote(paint, LEFT, rows.merged - 12, text("parallel.ctc_merged")),
+      makeNote(paint, LEFT, rows.left - 12, text("parallel.ctc_left")),
+    );
+    positions.forEach((one, place) => {
+      const group = makeSvg("g", { class: "grid-column", "data-place": place });
+      group.append(
+        makeNote(paint, left(place) + cell / 2, 38, String(place + 1), { "text-anchor": "middle" }),
+      );
+      offersOf(one).forEach((symbol, rank) => group.append(drawOffer(paint, one, symbol, rank, place)));
+      if (live) {
+        group.addEventListener("pointerenter", () => choose(place));
+        group.addEventListener("pointerdown", () => choose(place));
+      }
+      svg.append(group);
+    });
+    runs.forEach((run) => {
+      const [from, to] = [left(run.first), left(run.last) + cell];
+      const middle = (from + to) / 2;
+      const look = run.written === null ? "empty" : "kept";
+      svg.append(
+        makeBox(paint, { x: from, y: rows.merged, width: to - from, piece: run.piece, look }),
+      );
+      if (run.written === null) return;
+      svg.append(
+        paint(
+          makeSvg("path", { d: `M${middle} ${rows.merged + 30}V${rows.left - 2}`, "stroke-width": 1.6 }),
+          { stroke: "--accent" },
+        ),
+        makeBox(paint, {
+          x: middle - cell / 2,
+          y: rows.left,
+          width: cell,
+          piece: run.piece,
+          look: "new",
+        }),
+      );
+    });
+    return { svg, middle: (place) => left(place) + cell / 2 };
+
+    /** The symbols of a column: the chosen one is always among them. */
+    function offersOf({ best, chosen }) {
+      const first = best.slice(0, RANKS);
+      return first.some((other) => other.token === chosen.token)
+        ? first
+        : [...first.slice(0, RANKS - 1), chosen];
+    }
+
+    function drawOffer(on, { chosen }, symbol, rank, place) {
+      const share = shareOf(symbol);
+      const isChosen = symbol.token === chosen.token;
+      const y = rows.offers - 4 + rank * 34;
+      const shade = on(
+        makeSvg("rect", {
+          x: left(place),
+          y,
+          width: cell,
+          height: 28,
+          rx: 6,
+          "fill-opacity": (0.04 + 0.4 * share).toFixed(3),
+        }),
+        { fill: "--accent" },
+      );
+      const outline = on(
+        makeSvg("rect", {
+          x: left(place),
+          y,
+          width: cell,
+          height: 28,
+          rx: 6,
+          fill: "none",
+          "stroke-width": isChosen ? 2.5 : 1,
+        }),
+        { stroke: isChosen ? "--warm" : "--line" },
+      );
+      const words = on(
+        makeSvg(
+          "text",
+          {
+            x: left(place) + cell / 2,
+            y: y + 19,
+            "text-anchor": "middle",
+            "font-weight": isChosen ? 650 : 400,
+          },
+          nameOf(symbol).replace("▁", ""),
+        ),
+        { fill: "--ink" },
+      );
+      return makeSvg("g", {}, shade, outline, words);
+    }
+  }
+
+  return {
+    root: figure.root,
+    end: () => {},
+    /** @param {any} trace @param {[string, any]} request */
+    show(trace, request) {
+      record = trace.record;
+      walker.frame.lang = trace.target.language;
+      const { svg, middle } = draw(true);
+      walker.show(svg, Math.min(record.positions.length, MOST_DRAWN), middle);
+      figure.read(
+        text("parallel.ctc_summary", {
+          positions: record.num_positions,
+          merged: mergeRuns(record.positions).length,
+          words: trace.n_best[0].tokens.length,
+        }),
+      );
+      figure.offer({
+        table: () => ({
+          columns: [
+            text("parallel.place"),
+            text("steps.chosen"),
+            text("steps.probability"),
+            text("parallel.becomes"),
+            ...Array.from({ length: 5 }, (_, rank) => text("steps.best", { place: rank + 1 })),
+          ],
+          rows: record.positions.map((one, place) => [
+            place + 1,
+            nameOf(one.chosen),
+            shareOf(one.chosen),
+            one.written === null ? "" : one.written + 1,
+            ...one.best.map((other) => `${nameOf(other)} ${shareOf(other).toFixed(4)}`),
+          ]),
+        }),
+        svg: () => draw(false).svg,
+        data: () => record,
+        request,
+      });
+    },
+  };
+}
