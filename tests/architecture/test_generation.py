@@ -16,6 +16,7 @@ KNOWN = {
     "generation_settings",
     "generator",
     "records",
+    "request_option",
     "results",
     "rules.constraints",
     "rules.length_limit",

@@ -59,7 +59,13 @@ class OnePassSettings(GenerationSettings):
     keeps_record: ClassVar[bool] = True
     summary: ClassVar[str] = "All tokens at once, by a parallel model."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
-        "lengths": RequestOption(5, low=1, high=16, description="lengths that are tried")
+        "lengths": RequestOption(
+            5,
+            low=1,
+            high=16,
+            description="lengths that are tried",
+            output_forms=("positions", "chain"),
+        )
     }
     kind: Literal["one_pass"] = "one_pass"
     lengths: int = Field(default=5, ge=1, le=64)

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from headwise.decoding.choices import decoding_kinds
 from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.request_option import RequestOption
 from headwise.errors import UsageError
 from headwise.explorer.data.language_model_trace import attends
 from headwise.explorer.data.two_wordings import pocket_wordings
@@ -64,21 +65,28 @@ def decodings_of(translator: Translator) -> list[DecodingReply]:
             except UsageError:
                 continue
             kinds.append(settings)
-    return [_decoding(settings) for settings in kinds]
+    return [_decoding(settings, form) for settings in kinds]
 
 
-def _decoding(settings: GenerationSettings) -> DecodingReply:
+def _decoding(settings: GenerationSettings, form: str) -> DecodingReply:
     return DecodingReply(
         kind=type(settings).model_fields["kind"].default,
         records=settings.records_passes or settings.keeps_record,
         options=[
-            OptionReply(
-                name=name,
-                value=min(max(getattr(settings, name), option.low), option.high),
-                low=option.low,
-                high=option.high,
-                is_whole=isinstance(option.default, int),
-            )
+            _option(name, getattr(settings, name), option)
             for name, option in type(settings).request_options.items()
+            if not option.output_forms or form in option.output_forms
         ],
+    )
+
+
+def _option(name: str, value: object, option: RequestOption) -> OptionReply:
+    """`value` is that of the settings; where it is no number, a request has one of its own."""
+    number = value if isinstance(value, int | float) else option.default
+    return OptionReply(
+        name=name,
+        value=min(max(number, option.low), option.high),
+        low=option.low,
+        high=option.high,
+        is_whole=isinstance(option.default, int),
     )

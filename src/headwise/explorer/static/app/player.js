@@ -42,7 +42,8 @@ export function makePlayer({ text }, { pause = 1100, label, where, onShow }) {
     }, pause);
     drawPlay();
   };
-  const jump = (/** @type {any} */ icon, /** @type {string} */ words, /** @type {() => number} */ target) =>
+  /** @param {any} icon @param {string} words @param {() => number} target */
+  const jump = (icon, words, target) =>
     make(
       "button",
       {

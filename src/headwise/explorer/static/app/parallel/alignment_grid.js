@@ -3,9 +3,17 @@
  * it collapses: equal neighbours are merged, then blanks are deleted.
  */
 
-import { makeSvg } from "../dom.js";
+import { makeSvg, pieceSpans } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
-import { makeBox, makeNote, makeSheet, makeWalker, shareOf, widthOf } from "./drawing.js";
+import {
+  makeBox,
+  makeNote,
+  makeRowName,
+  makeSheet,
+  makeWalker,
+  shareOf,
+  widthOf,
+} from "./drawing.js";
 
 const RANKS = 3;
 const LEFT = 10;
@@ -25,7 +33,10 @@ function mergeRuns(positions) {
   positions.forEach(({ chosen, written }, place) => {
     const before = runs[runs.length - 1];
     if (before && before.token === chosen.token) before.last = place;
-    else runs.push({ token: chosen.token, piece: nameOf(chosen), written, first: place, last: place });
+    else {
+      const { token } = chosen;
+      runs.push({ token, piece: nameOf(chosen), written, first: place, last: place });
+    }
   });
   return runs;
 }
@@ -73,17 +84,12 @@ export function makeAlignmentGrid(context) {
     const rows = { offers: 52, merged: 52 + RANKS * 34 + 58, left: 52 + RANKS * 34 + 138 };
     const width = Math.max(320, left(positions.length) + LEFT);
     const { svg, paint } = makeSheet(width, rows.left + 44, live);
-    svg.append(
-      makeNote(paint, LEFT, 16, text("parallel.ctc_offers")),
-      makeNote(paint, LEFT, rows.merged - 12, text("parallel.ctc_merged")),
-      makeNote(paint, LEFT, rows.left - 12, text("parallel.ctc_left")),
-    );
     positions.forEach((one, place) => {
       const group = makeSvg("g", { class: "grid-column", "data-place": place });
       group.append(
         makeNote(paint, left(place) + cell / 2, 38, String(place + 1), { "text-anchor": "middle" }),
+        ...offersOf(one).map((symbol, rank) => drawOffer(paint, one, symbol, rank, place)),
       );
-      offersOf(one).forEach((symbol, rank) => group.append(drawOffer(paint, one, symbol, rank, place)));
       if (live) {
         group.addEventListener("pointerenter", () => choose(place));
         group.addEventListener("pointerdown", () => choose(place));
@@ -100,7 +106,10 @@ export function makeAlignmentGrid(context) {
       if (run.written === null) return;
       svg.append(
         paint(
-          makeSvg("path", { d: `M${middle} ${rows.merged + 30}V${rows.left - 2}`, "stroke-width": 1.6 }),
+          makeSvg("path", {
+            d: `M${middle} ${rows.merged + 30}V${rows.left - 2}`,
+            "stroke-width": 1.6,
+          }),
           { stroke: "--accent" },
         ),
         makeBox(paint, {
@@ -112,6 +121,11 @@ export function makeAlignmentGrid(context) {
         }),
       );
     });
+    svg.append(
+      makeRowName(paint, LEFT, 16, text("parallel.ctc_offers")),
+      makeRowName(paint, LEFT, rows.merged - 12, text("parallel.ctc_merged")),
+      makeRowName(paint, LEFT, rows.left - 14, text("parallel.ctc_left")),
+    );
     return { svg, middle: (place) => left(place) + cell / 2 };
 
     /** The symbols of a column: the chosen one is always among them. */
@@ -158,7 +172,7 @@ export function makeAlignmentGrid(context) {
             "text-anchor": "middle",
             "font-weight": isChosen ? 650 : 400,
           },
-          nameOf(symbol).replace("▁", ""),
+          ...pieceSpans(nameOf(symbol)),
         ),
         { fill: "--ink" },
       );

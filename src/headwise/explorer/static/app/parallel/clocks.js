@@ -164,7 +164,11 @@ export function makeClocks(context, model, decoding) {
           { class: "clock-facts" },
           make("strong", {}, `${reply.model} · ${reply.decoding}`),
           make("span", {}, text("parallel.clock", { ms: ms(median(reply.seconds)) })),
-          make("span", {}, text("parallel.clock_passes", { passes: reply.passes, tokens: reply.tokens })),
+          make(
+            "span",
+            {},
+            text("parallel.clock_passes", { passes: reply.passes, tokens: reply.tokens }),
+          ),
         ),
         make("div", { class: "clock-track", "aria-hidden": "true" }, bar, ...marks),
         make("p", { lang: model.target, dir: "auto" }, reply.text),

@@ -8,6 +8,8 @@ import { makeFigure } from "../figure_frame.js";
 import { makeBox, makeNote, makeSheet, makeWalker, shareOf, widthOf } from "./drawing.js";
 
 const ROW = 50;
+/** What the look of a token means here. */
+const STATES = { kept: "parallel.accepted", new: "parallel.own", gone: "parallel.rejected" };
 const LEFT = 40;
 
 /** @param {any} context */
@@ -113,12 +115,17 @@ export function makeDraftRounds(context) {
       );
       figure.offer({
         table: () => ({
-          columns: [text("parallel.round"), text("tree.piece"), text("parallel.state"), text("steps.probability")],
+          columns: [
+            text("parallel.round"),
+            text("tree.piece"),
+            text("parallel.state"),
+            text("steps.probability"),
+          ],
           rows: record.rounds.flatMap((round, place) =>
             boxesOf(round).map((one) => [
               place + 1,
               one.piece,
-              text({ kept: "parallel.accepted", new: "parallel.own", gone: "parallel.rejected" }[one.look]),
+              text(STATES[one.look]),
               shareOf(one),
             ]),
           ),

@@ -77,10 +77,18 @@ export function makeBox(paint, { x, y, width, piece, look, share = null, height 
   const group = makeSvg(
     "g",
     {},
-    paint(makeSvg("rect", { x, y, width, height, rx: 6, "stroke-width": line, "stroke-dasharray": dashes }), {
-      fill,
-      stroke,
-    }),
+    paint(
+      makeSvg("rect", {
+        x,
+        y,
+        width,
+        height,
+        rx: 6,
+        "stroke-width": line,
+        "stroke-dasharray": dashes,
+      }),
+      { fill, stroke },
+    ),
     paint(
       makeSvg(
         "text",
@@ -100,7 +108,13 @@ export function makeBox(paint, { x, y, width, piece, look, share = null, height 
     group.append(
       paint(makeSvg("rect", { x, y: y + height + 3, width, height: 5, rx: 2 }), { fill: "--line" }),
       paint(
-        makeSvg("rect", { x, y: y + height + 3, width: Math.max(1.5, width * share), height: 5, rx: 2 }),
+        makeSvg("rect", {
+          x,
+          y: y + height + 3,
+          width: Math.max(1.5, width * share),
+          height: 5,
+          rx: 2,
+        }),
         { fill: "--accent" },
       ),
     );
@@ -108,10 +122,27 @@ export function makeBox(paint, { x, y, width, piece, look, share = null, height 
   return group;
 }
 
-/** Small words in a drawing. @param {any} paint @param {number} x @param {number} y @param {string}
- *     words @param {Record<string, any>} [more] */
+/**
+ * Small words in a drawing.
+ * @param {any} paint @param {number} x @param {number} y @param {string} words
+ * @param {Record<string, any>} [more]
+ */
 export const makeNote = (paint, x, y, words, more = {}) =>
   paint(makeSvg("text", { x, y, "font-size": 12, ...more }, words), { fill: "--muted" });
+
+/**
+ * The name of a row, on paper of its own: lines may run behind it.
+ * @param {any} paint @param {number} x @param {number} y @param {string} words
+ */
+export const makeRowName = (paint, x, y, words) =>
+  makeSvg(
+    "g",
+    {},
+    paint(makeSvg("rect", { x: x - 2, y: y - 13, width: widthOf(words, 12) + 6, height: 18 }), {
+      fill: "--surface",
+    }),
+    makeNote(paint, x, y, words),
+  );
 
 /**
  * A frame that scrolls a drawing. It is one stop for Tab; the arrow keys, Home and End go from
@@ -119,7 +150,12 @@ export const makeNote = (paint, x, y, words, more = {}) =>
  * @param {{label: string, onChoose: (place: number) => void}} parts
  */
 export function makeWalker({ label, onChoose }) {
-  const frame = make("div", { class: "tree", tabindex: "0", role: "application", "aria-label": label });
+  const frame = make("div", {
+    class: "tree",
+    tabindex: "0",
+    role: "application",
+    "aria-label": label,
+  });
   let place = -1;
   let count = 0;
   let middle = (/** @type {number} */ _) => 0;
@@ -131,7 +167,14 @@ export function makeWalker({ label, onChoose }) {
     if (place < 0 && count && frame.matches(":focus-visible")) choose(0);
   });
   frame.addEventListener("keydown", (event) => {
-    const next = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: count - 1 }[event.key];
+    const next = {
+      ArrowLeft: place - 1,
+      ArrowRight: place + 1,
+      ArrowUp: place - 1,
+      ArrowDown: place + 1,
+      Home: 0,
+      End: count - 1,
+    }[event.key];
     if (next === undefined || !count) return;
     choose(next);
     const x = middle(place);

@@ -5,7 +5,7 @@
 
 import { makeSvg } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
-import { makeBox, makeNote, makeSheet, makeWalker, shareOf, widthOf } from "./drawing.js";
+import { makeBox, makeRowName, makeSheet, makeWalker, shareOf, widthOf } from "./drawing.js";
 
 const GAP = 8;
 const LEFT = 10;
@@ -61,11 +61,6 @@ export function makeFertilityDrawing(context) {
     };
     const [above, below] = [places(sizes(source)), places(slots)];
     const { svg, paint } = makeSheet(whole + 2 * LEFT, ROWS.target + 44, live);
-    svg.append(
-      makeNote(paint, LEFT, 16, text("parallel.source_row")),
-      makeNote(paint, LEFT, ROWS.copies - 10, text("parallel.copies_row")),
-      makeNote(paint, LEFT, ROWS.target - 10, text("parallel.target_row")),
-    );
     const line = (x1, y1, x2, y2) =>
       paint(
         makeSvg("path", {
@@ -87,13 +82,20 @@ export function makeFertilityDrawing(context) {
       const group = makeSvg("g", { class: "grid-column", "data-place": place });
       group.append(
         makeBox(paint, { x, y: ROWS.source, width, piece, look: count ? "kept" : "gone" }),
-        paint(makeSvg("rect", { x: middle - 12, y: ROWS.source + 30, width: 24, height: 18, rx: 9 }), {
-          fill: "--surface",
-        }),
+        paint(
+          makeSvg("rect", { x: middle - 12, y: ROWS.source + 30, width: 24, height: 18, rx: 9 }),
+          { fill: "--surface" },
+        ),
         paint(
           makeSvg(
             "text",
-            { x: middle, y: ROWS.source + 44, "text-anchor": "middle", "font-weight": 650, "font-size": 13 },
+            {
+              x: middle,
+              y: ROWS.source + 44,
+              "text-anchor": "middle",
+              "font-weight": 650,
+              "font-size": 13,
+            },
             `×${count}`,
           ),
           { fill: count ? "--accent" : "--muted" },
@@ -110,6 +112,11 @@ export function makeFertilityDrawing(context) {
         makeBox(paint, { x, y: ROWS.copies, width, piece: source[from[slot]], look: "empty" }),
         makeBox(paint, { x, y: ROWS.target, width, piece: target[slot] ?? "", look: "new" }),
       ),
+    );
+    svg.append(
+      makeRowName(paint, LEFT, 16, text("parallel.source_row")),
+      makeRowName(paint, LEFT, ROWS.copies - 10, text("parallel.copies_row")),
+      makeRowName(paint, LEFT, ROWS.target - 12, text("parallel.target_row")),
     );
     return { svg, middle: (place) => above[place].middle };
   }

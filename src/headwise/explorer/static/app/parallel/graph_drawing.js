@@ -75,19 +75,23 @@ export function makeGraphDrawing(context) {
     const longest = Math.max(...vertices.map((_, vertex) => widthOf(nameOf(vertex))));
     const width = Math.max(320, x(vertices.length) + longest * 0.6);
     const { svg, paint } = makeSheet(width, base + 36 + 0.85 * longest, live);
-    const arches = shownLinks(vertices).sort((one, other) => Number(one.taken) - Number(other.taken));
+    const arches = shownLinks(vertices).sort(
+      (one, other) => Number(one.taken) - Number(other.taken),
+    );
     for (const { from, link, taken } of arches) {
       const share = shareOf(link);
       const rise = Math.min(TALLEST, 26 + (link.vertex - from) * 13);
+      const [start, end, top] = [x(from), x(link.vertex), base - rise];
       const path = makeSvg("path", {
         class: "arch",
         fill: "none",
-        d: `M${x(from)} ${base} C${x(from)} ${base - rise} ${x(link.vertex)} ${base - rise} ${x(link.vertex)} ${base}`,
+        d: `M${start} ${base} C${start} ${top} ${end} ${top} ${end} ${base}`,
         "stroke-width": ((taken ? 2.2 : 0.8) + 3 * share).toFixed(2),
         "stroke-opacity": taken ? 1 : (0.3 + 0.6 * share).toFixed(2),
         "data-from": from,
       });
-      if (live) path.append(makeSvg("title", {}, `${from} → ${link.vertex}: ${percent(share, 1)}`));
+      if (live)
+        path.append(makeSvg("title", {}, `${from} → ${link.vertex}: ${percent(share, 1)}`));
       svg.append(paint(path, { stroke: taken ? "--warm" : "--line-strong" }));
     }
     vertices.forEach((_, vertex) => svg.append(drawVertex(paint, vertex, live, x(vertex), base)));
@@ -99,7 +103,8 @@ export function makeGraphDrawing(context) {
     return vertices.flatMap(({ links }, from) =>
       links
         .map((link) => ({ from, link, taken: onPath.get(from) === link.vertex }))
-        .filter(({ link, taken }) => link.vertex < vertices.length && (taken || shareOf(link) >= least())),
+        .filter(({ link }) => link.vertex < vertices.length)
+        .filter(({ link, taken }) => taken || shareOf(link) >= least()),
     );
   }
 
@@ -107,10 +112,18 @@ export function makeGraphDrawing(context) {
     const isTaken = onPath.has(vertex);
     const group = makeSvg("g", { class: "vertex", "data-vertex": vertex });
     group.append(
-      paint(makeSvg("circle", { cx: x, cy: base, r: isTaken ? 7 : 4, "stroke-width": isTaken ? 2.5 : 1.2 }), {
-        fill: isTaken ? "--chosen" : "--surface",
-        stroke: isTaken ? "--warm" : "--line-strong",
-      }),
+      paint(
+        makeSvg("circle", {
+          cx: x,
+          cy: base,
+          r: isTaken ? 7 : 4,
+          "stroke-width": isTaken ? 2.5 : 1.2,
+        }),
+        {
+          fill: isTaken ? "--chosen" : "--surface",
+          stroke: isTaken ? "--warm" : "--line-strong",
+        },
+      ),
       paint(
         makeSvg(
           "text",

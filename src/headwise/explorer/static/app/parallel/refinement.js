@@ -96,8 +96,8 @@ export function makeRefinement(context) {
 
   function draw() {
     const { key, words, pass } = frames[shown];
-    const count = words.filter((one) => one.look === (key === "open" ? "empty" : key === "written" ? "new" : "gone"))
-      .length;
+    const told = { open: "empty", written: "new" }[key] ?? "gone";
+    const count = words.filter((one) => one.look === told).length;
     said.textContent = text(`parallel.said_${key}`, { pass: pass + 1, count, all: words.length });
     stage.replaceChildren(...words.map((one) => drawWord(one)));
     for (const row of history.querySelectorAll("[data-pass]"))
@@ -114,19 +114,23 @@ export function makeRefinement(context) {
         class: `stage-word ${look}`,
         title: share === null ? null : percent(share, 2),
       },
-      look === "kept" ? null : make("span", { class: "unseen" }, `${text(`parallel.look_${look}`)}: `),
+      look === "kept"
+        ? null
+        : make("span", { class: "unseen" }, `${text(`parallel.look_${look}`)}: `),
       make("span", { class: "stage-piece" }, ...pieceParts(piece)),
       make("span", { class: "stage-track", "aria-hidden": "true" }, bar),
       make("small", {}, share === null ? " " : percent(share, 0)),
     );
   }
 
-  /** All passes as rows: before the words that a pass gave up, then what it wrote. */
+  /** What each pass left, one row each. @param {any[]} passes @param {boolean} live */
   function drawHistory(passes, live) {
-    const rows = passes.map(({ before, after }, pass) => ({
-      pass,
-      words: after.map((one) => ({ piece: one.piece, look: one.is_new ? "new" : "kept", share: shareOf(one) })),
-      gone: before.filter((one) => one.deleted).length,
+    const rows = passes.map(({ after }) => ({
+      words: after.map((one) => ({
+        piece: one.piece,
+        look: one.is_new ? "new" : "kept",
+        share: shareOf(one),
+      })),
     }));
     const widest = (words) => words.map((one) => Math.max(30, widthOf(one.piece) + 14));
     const fixed = rows.every((row) => row.words.length === rows[0].words.length);
@@ -168,7 +172,13 @@ export function makeRefinement(context) {
       history.hidden = trace.passes.length < 2;
       figure.offer({
         table: () => ({
-          columns: [text("parallel.pass"), text("parallel.place"), text("tree.piece"), text("parallel.state"), text("steps.probability")],
+          columns: [
+            text("parallel.pass"),
+            text("parallel.place"),
+            text("tree.piece"),
+            text("parallel.state"),
+            text("steps.probability"),
+          ],
           rows: frames.flatMap((frame) =>
             frame.words.map((one, place) => [
               frame.pass + 1,

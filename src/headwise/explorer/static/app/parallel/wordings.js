@@ -11,6 +11,8 @@ import { showProblem } from "../latest_request.js";
 import { numberTableSvg } from "../number_table.js";
 
 const COUNT = 24;
+/** Words before which no space is written. */
+const JOINED = /^[.,!?;:。，！？]$|[\u4e00-\u9fff]/u;
 const VERDICTS = ["first", "second", "mixture", "other"];
 const COMMANDS = [
   "headwise train pocket --run runs/word-by-word data.train.second_wording=0.4",
@@ -111,7 +113,11 @@ export function makeWordings(context, model) {
         { class: "row" },
         step(-1),
         step(1),
-        make("span", { class: "quiet" }, text("parallel.example", { place: place + 1, all: COUNT })),
+        make(
+          "span",
+          { class: "quiet" },
+          text("parallel.example", { place: place + 1, all: COUNT }),
+        ),
       ),
       make("p", { class: "wording-source", lang: model.source }, source),
       make(
@@ -190,10 +196,10 @@ export function makeWordings(context, model) {
       "p",
       { class: "marked", lang: model.target },
       ...words.flatMap(({ text: word, origin }, place) => [
-        place && !/^[.,!?;:。，！？]$/u.test(word) && !/[\u4e00-\u9fff]/u.test(word) ? " " : null,
+        place && !JOINED.test(word) ? " " : null,
         make("span", { class: `origin ${origin}`, title: text(`parallel.origin_${origin}`) }, word),
       ]),
-      " ",
+      words.length ? " " : "— ",
       make("span", { class: `verdict ${verdict}` }, text(`parallel.verdict_${verdict}`)),
     );
   }
@@ -210,7 +216,8 @@ export function makeWordings(context, model) {
       "div",
       { class: "tally", role: "img", "aria-label": words },
       ...parts.map(({ verdict, count }) => {
-        const part = make("span", { class: verdict, title: `${text(`parallel.verdict_${verdict}`)} ${count}` }, String(count));
+        const title = `${text(`parallel.verdict_${verdict}`)} ${count}`;
+        const part = make("span", { class: verdict, title }, String(count));
         part.style.flexGrow = String(count);
         return part;
       }),

@@ -29,12 +29,14 @@ const FIGURES = {
   lengths: makeLengthTable,
 };
 
+const isStepwise = (/** @type {any} */ model) => model.output_form === "steps";
+
 /** Models with a decoding that can be looked into. @param {any[]} models */
 const inspectable = (models) =>
   models
     .filter((model) => recorded(model).length > 0)
     // Those that write all words at once come first: the view is theirs.
-    .sort((one, other) => Number(one.output_form === "steps") - Number(other.output_form === "steps"));
+    .sort((one, other) => Number(isStepwise(one)) - Number(isStepwise(other)));
 
 /** @param {any[]} models */
 export const needs = (models) => inspectable(models).length > 0;
