@@ -182,7 +182,7 @@ def test_two_models_are_measured_beside_each_other(visit: Visit, parallel: str) 
         expect(shown).to_contain_text(model)
         expect(shown).to_contain_text("ms")
         expect(shown.locator(".clock-mark")).to_have_count(7)
-    expect(clocks.locator(".clock").nth(1)).to_contain_text("1 passes")
+    expect(clocks.locator(".clock").nth(1)).to_contain_text("passes of the model: 1 ")
     clocks.get_by_role("button", name="Table", exact=True).click()
     assert clocks.locator("tbody tr").count() == 2
 

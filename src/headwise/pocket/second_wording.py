@@ -98,10 +98,16 @@ Origin = Literal["first", "second", "both", "neither"]
 
 
 def judge_wording(hypothesis: str, right: Sequence[str]) -> Verdict:
-    """Which of two right translations a text is, or a mixture of both, or neither."""
+    """Which of two right translations a text is, or a mixture of both, or neither.
+
+    Here a mixture also has words that only the one has in this order, and words that only the other
+    has: a word that is merely written twice is another mistake.
+    """
     if hypothesis in right:
         return "first" if hypothesis == right[0] else "second"
-    return "mixture" if mixes(hypothesis, right) else "other"
+    origins = {origin for _, origin in mark_words(hypothesis, right)}
+    is_mixture = mixes(hypothesis, right) and {"first", "second"} <= origins
+    return "mixture" if is_mixture else "other"
 
 
 def mark_words(hypothesis: str, right: Sequence[str]) -> tuple[tuple[str, Origin], ...]:

@@ -27,6 +27,7 @@ def origins(text: str) -> str:
         (SECOND, "second", "222222222"),
         ("Vor vier Tagen stahlen vier Tagen einen Schal.", "mixture", "222+11+++"),
         ("Die Köche stahlen die Köche einen Schal.", "mixture", "11+22+++"),
+        ("Die Köche stahlen vor vor vor vier Tagen einen Schal.", "other", "111+--+++++"),
         ("Die Katze stahl einen Schal.", "other", "+--+++"),
         ("", "other", ""),
     ],

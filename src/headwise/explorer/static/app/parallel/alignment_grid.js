@@ -21,6 +21,24 @@ const GAP = 6;
 const BLANK = "∅";
 const MOST_DRAWN = 240; // positions; the table has the others
 
+const WIDEST = 92; // of a column
+
+/** The symbols of a column: the chosen one is always among them. @param {any} position */
+function offersOf({ best, chosen }) {
+  const first = best.slice(0, RANKS);
+  return first.some((other) => other.token === chosen.token)
+    ? first
+    : [...first.slice(0, RANKS - 1), chosen];
+}
+
+/** A piece that is too wide for a column, cut; the line below the drawing has all of it. */
+function fitted(/** @type {string} */ piece) {
+  if (widthOf(piece) + 10 <= WIDEST) return piece;
+  let count = piece.length;
+  while (count > 1 && widthOf(`${piece.slice(0, count)}…`) + 10 > WIDEST) count -= 1;
+  return `${piece.slice(0, count)}…`;
+}
+
 const nameOf = (/** @type {{piece: string}} */ { piece }) => piece || BLANK;
 
 /**
@@ -73,21 +91,22 @@ export function makeAlignmentGrid(context) {
   /** @param {boolean} live */
   function draw(live) {
     const positions = record.positions.slice(0, MOST_DRAWN);
-    const cell = Math.max(
-      38,
-      ...positions.map(({ best, chosen }) =>
-        Math.max(...[chosen, ...best.slice(0, RANKS)].map((one) => widthOf(nameOf(one)) + 14)),
-      ),
+    const widths = positions.map((one) =>
+      Math.min(WIDEST, 14 + Math.max(22, ...offersOf(one).map((other) => widthOf(nameOf(other))))),
     );
-    const left = (place) => LEFT + place * (cell + GAP);
+    const lefts = widths.map(
+      (_, place) => LEFT + widths.slice(0, place).reduce((sum, one) => sum + one + GAP, 0),
+    );
+    const middleOf = (place) => lefts[place] + widths[place] / 2;
     const runs = mergeRuns(positions);
     const rows = { offers: 52, merged: 52 + RANKS * 34 + 58, left: 52 + RANKS * 34 + 138 };
-    const width = Math.max(320, left(positions.length) + LEFT);
+    const last = positions.length - 1;
+    const width = Math.max(320, lefts[last] + widths[last] + LEFT);
     const { svg, paint } = makeSheet(width, rows.left + 44, live);
     positions.forEach((one, place) => {
       const group = makeSvg("g", { class: "grid-column", "data-place": place });
       group.append(
-        makeNote(paint, left(place) + cell / 2, 38, String(place + 1), { "text-anchor": "middle" }),
+        makeNote(paint, middleOf(place), 38, String(place + 1), { "text-anchor": "middle" }),
         ...offersOf(one).map((symbol, rank) => drawOffer(paint, one, symbol, rank, place)),
       );
       if (live) {
@@ -97,7 +116,7 @@ export function makeAlignmentGrid(context) {
       svg.append(group);
     });
     runs.forEach((run) => {
-      const [from, to] = [left(run.first), left(run.last) + cell];
+      const [from, to] = [lefts[run.first], lefts[run.last] + widths[run.last]];
       const middle = (from + to) / 2;
       const look = run.written === null ? "empty" : "kept";
       svg.append(
@@ -113,9 +132,9 @@ export function makeAlignmentGrid(context) {
           { stroke: "--accent" },
         ),
         makeBox(paint, {
-          x: middle - cell / 2,
+          x: middle - widthOf(run.piece) / 2 - 10,
           y: rows.left,
-          width: cell,
+          width: widthOf(run.piece) + 20,
           piece: run.piece,
           look: "new",
         }),
@@ -126,15 +145,7 @@ export function makeAlignmentGrid(context) {
       makeRowName(paint, LEFT, rows.merged - 12, text("parallel.ctc_merged")),
       makeRowName(paint, LEFT, rows.left - 14, text("parallel.ctc_left")),
     );
-    return { svg, middle: (place) => left(place) + cell / 2 };
-
-    /** The symbols of a column: the chosen one is always among them. */
-    function offersOf({ best, chosen }) {
-      const first = best.slice(0, RANKS);
-      return first.some((other) => other.token === chosen.token)
-        ? first
-        : [...first.slice(0, RANKS - 1), chosen];
-    }
+    return { svg, middle: middleOf };
 
     function drawOffer(on, { chosen }, symbol, rank, place) {
       const share = shareOf(symbol);
@@ -142,9 +153,9 @@ export function makeAlignmentGrid(context) {
       const y = rows.offers - 4 + rank * 34;
       const shade = on(
         makeSvg("rect", {
-          x: left(place),
+          x: lefts[place],
           y,
-          width: cell,
+          width: widths[place],
           height: 28,
           rx: 6,
           "fill-opacity": (0.04 + 0.4 * share).toFixed(3),
@@ -153,9 +164,9 @@ export function makeAlignmentGrid(context) {
       );
       const outline = on(
         makeSvg("rect", {
-          x: left(place),
+          x: lefts[place],
           y,
-          width: cell,
+          width: widths[place],
           height: 28,
           rx: 6,
           fill: "none",
@@ -167,12 +178,12 @@ export function makeAlignmentGrid(context) {
         makeSvg(
           "text",
           {
-            x: left(place) + cell / 2,
+            x: middleOf(place),
             y: y + 19,
             "text-anchor": "middle",
             "font-weight": isChosen ? 650 : 400,
           },
-          ...pieceSpans(nameOf(symbol)),
+          ...pieceSpans(fitted(nameOf(symbol))),
         ),
         { fill: "--ink" },
       );

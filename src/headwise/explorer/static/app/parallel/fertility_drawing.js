@@ -11,6 +11,32 @@ const GAP = 8;
 const LEFT = 10;
 const ROWS = { source: 34, copies: 142, target: 232 };
 
+/**
+ * Where the boxes stand: each source piece above its copies.
+ * @param {string[]} source @param {string[]} target @param {number[]} from the source piece of
+ *     each position
+ */
+function layOut(source, target, from) {
+  const sizeOf = (...pieces) => Math.max(34, ...pieces.map((piece) => widthOf(piece) + 16));
+  const box = (x, width) => ({ x, width, middle: x + width / 2 });
+  const [above, below] = [[], []];
+  let x = LEFT;
+  source.forEach((piece, place) => {
+    const slots = from.flatMap((one, slot) => (one === place ? [slot] : []));
+    const widths = slots.map((slot) => sizeOf(piece, target[slot] ?? ""));
+    const needed = widths.reduce((sum, one) => sum + one + GAP, -GAP);
+    const width = Math.max(sizeOf(piece), needed);
+    above.push(box(x + (width - sizeOf(piece)) / 2, sizeOf(piece)));
+    let start = x + (width - Math.max(0, needed)) / 2;
+    slots.forEach((slot, number) => {
+      below[slot] = box(start, widths[number]);
+      start += widths[number] + GAP;
+    });
+    x += width + 2 * GAP;
+  });
+  return { above, below, width: x + LEFT };
+}
+
 /** @param {any} context */
 export function makeFertilityDrawing(context) {
   const { text, percent } = context;
@@ -44,23 +70,8 @@ export function makeFertilityDrawing(context) {
   /** @param {boolean} live */
   function draw(live) {
     const [source, target, from] = [trace.source.pieces, trace.target.pieces, origins()];
-    const sizes = (pieces) => pieces.map((piece) => Math.max(34, widthOf(piece) + 16));
-    const sum = (widths) => widths.reduce((total, one) => total + one + GAP, 0);
-    const slots = from.map((place, slot) =>
-      Math.max(34, widthOf(source[place]) + 16, widthOf(target[slot] ?? "") + 16),
-    );
-    const whole = Math.max(sum(sizes(source)), sum(slots), 300);
-    /** Where boxes stand that share the whole width. */
-    const places = (widths) => {
-      let x = LEFT + (whole - sum(widths)) / 2;
-      return widths.map((width) => {
-        const at = { x, width, middle: x + width / 2 };
-        x += width + GAP;
-        return at;
-      });
-    };
-    const [above, below] = [places(sizes(source)), places(slots)];
-    const { svg, paint } = makeSheet(whole + 2 * LEFT, ROWS.target + 44, live);
+    const { above, below, width: whole } = layOut(source, target, from);
+    const { svg, paint } = makeSheet(Math.max(300, whole), ROWS.target + 44, live);
     const line = (x1, y1, x2, y2) =>
       paint(
         makeSvg("path", {

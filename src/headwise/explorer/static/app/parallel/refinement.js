@@ -72,6 +72,7 @@ export function makeRefinement(context) {
   /** @type {Frame[]} */
   let frames = [];
   let shown = 0;
+  let isFirst = true;
   const stage = make("ol", { class: "stage" });
   const said = make("p", { class: "stage-said", "aria-live": "polite" });
   const player = makePlayer(context, {
@@ -193,7 +194,9 @@ export function makeRefinement(context) {
         data: () => trace.passes,
         request,
       });
-      player.begin(frames.length, Number(state.frame || frames.length) - 1);
+      // A link shows its frame; what is asked for here shows how it ends.
+      player.begin(frames.length, Number((isFirst && state.frame) || frames.length) - 1);
+      isFirst = false;
     },
   };
 }
