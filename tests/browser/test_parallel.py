@@ -223,7 +223,9 @@ def test_what_is_refused_is_a_sentence(visit: Visit, parallel: str) -> None:
     watched = open_model(visit, parallel, "masked")
     watched.allowed = ("422",)
     watched.show("parallel?model=masked&text=The+dog.&passes=99")
-    expect(watched.page.locator(".problem:not([hidden])").first).to_contain_text("this link")
+    expect(watched.page.locator(".problem:not([hidden])").first).to_contain_text(
+        "asks for a setting that does not exist"
+    )
 
 
 FAST = ("zh", "dark", 375)
