@@ -187,6 +187,16 @@ def test_two_models_are_measured_beside_each_other(visit: Visit, parallel: str) 
     assert clocks.locator("tbody tr").count() == 2
 
 
+def test_what_is_shown_is_measured_with_its_numbers(visit: Visit, parallel: str) -> None:
+    watched = visit(at=parallel)
+    watched.show("parallel?model=masked&passes=2&text=The+dog+is+old.")
+    page = watched.page
+    page.get_by_role("button", name="Measure").click()
+    watched.settle()
+    shown = page.locator("figure[aria-label='The time of one sentence'] .clock").nth(1)
+    expect(shown).to_contain_text("passes of the model: 2 ")
+
+
 def test_words_are_marked_with_their_wording(visit: Visit, parallel: str) -> None:
     watched = open_model(visit, parallel, "masked")
     page = watched.page

@@ -99,7 +99,7 @@ export function makeAlignmentGrid(context) {
     );
     const middleOf = (place) => lefts[place] + widths[place] / 2;
     const runs = mergeRuns(positions);
-    const rows = { offers: 52, merged: 52 + RANKS * 34 + 58, left: 52 + RANKS * 34 + 138 };
+    const rows = { offers: 52, merged: 52 + RANKS * 34 + 30, left: 52 + RANKS * 34 + 108 };
     const last = positions.length - 1;
     const width = Math.max(320, lefts[last] + widths[last] + LEFT);
     const { svg, paint } = makeSheet(width, rows.left + 44, live);

@@ -9,6 +9,7 @@ import { make, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure_frame.js";
 import { showProblem } from "../latest_request.js";
 import { numberTableSvg } from "../number_table.js";
+import { decodingBody } from "./decodings.js";
 
 const REPEATS = 7;
 
@@ -79,10 +80,12 @@ export function makeClocks(context, model, decoding) {
     const { signal } = last;
     const bodies = sides.map((side) => {
       const place = side.lastIndexOf(":");
+      const isShown = side === `${model.name}:${decoding.kind}`;
       return {
         model: side.slice(0, place),
         text: sentence,
-        decoding: { kind: side.slice(place + 1) },
+        // What is shown above is measured with the numbers that are set there.
+        decoding: isShown ? decodingBody(context, decoding) : { kind: side.slice(place + 1) },
         repeats: REPEATS,
       };
     });
@@ -180,9 +183,8 @@ export function makeClocks(context, model, decoding) {
     root,
     /** @param {string} words the sentence that is shown above */
     read(words) {
-      if (words === sentence) return;
       sentence = words;
-      figure.root.hidden = true;
+      figure.root.hidden = true; // it told of another sentence, or of other numbers
     },
     end: () => last.abort(),
   };

@@ -26,8 +26,9 @@ function layOut(source, target, from) {
     const widths = slots.map((slot) => sizeOf(piece, target[slot] ?? ""));
     const needed = widths.reduce((sum, one) => sum + one + GAP, -GAP);
     const width = Math.max(sizeOf(piece), needed);
-    above.push(box(x + (width - sizeOf(piece)) / 2, sizeOf(piece)));
-    let start = x + (width - Math.max(0, needed)) / 2;
+    // Above the first of its copies: of many copies the middle might be out of sight.
+    above.push(box(x, sizeOf(piece)));
+    let start = x;
     slots.forEach((slot, number) => {
       below[slot] = box(start, widths[number]);
       start += widths[number] + GAP;
