@@ -7,7 +7,10 @@ import { FONT_FAMILY, make, makeSvg, pageColour, pieceSpans } from "../dom.js";
 
 const pen = document.createElement("canvas").getContext("2d");
 
-/** The width of a piece in a drawing, also if it is bold. @param {string} piece @param {number} [size] */
+/**
+ * The width of a piece in a drawing, also if it is bold.
+ * @param {string} piece @param {number} [size]
+ */
 export function widthOf(piece, size = 14) {
   pen.font = `650 ${size}px ${FONT_FAMILY}`;
   return pen.measureText(piece).width;
