@@ -15,6 +15,8 @@ KNOWN = {
     "choices",
     "generation_settings",
     "generator",
+    "records",
+    "request_option",
     "results",
     "rules.constraints",
     "rules.length_limit",
@@ -30,6 +32,7 @@ SETTINGS_ONLY = {"search.beam", "search.greedy", "search.sampling"}
 NAMED_KINDS = {
     ("serving/api/text_trace.py", "beam"),  # a field of the body
     ("serving/schemas/trace.py", "beam"),  # that field in an example
+    ("serving/schemas/trace.py", "drafted"),  # another example
     ("serving/schemas/translation.py", "beam"),  # an example
     ("settings/usual_names.py", "beam"),  # what other programs call decoding.size
 }

@@ -31,9 +31,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise key alice --keys keys.txt\n"
             "  headwise serve runs/demo other=runs/zh-en --host 0.0.0.0 --keys keys.txt\n"
             '  curl HOST:8000/v1/models -H "Authorization: Bearer hw_…"\n\n'
-            "Addresses: / (the page of `headwise explore`); /v1/translate, /v1/trace, /v1/row and "
-            "/v1/occlude (translators), /v1/score and /v1/predict (language models), /v1/vectors "
-            "(word vectors), /v1/attend, /v1/positions, /v1/patterns, /v1/kinds and /v1/costs, "
+            "Addresses: / (the page of `headwise explore`); /v1/translate, /v1/trace, /v1/row, "
+            "/v1/occlude, /v1/time and /v1/wordings (translators), /v1/score and /v1/predict "
+            "(language models), /v1/vectors (word vectors), /v1/attend, /v1/positions, "
+            "/v1/patterns, /v1/kinds and /v1/costs, "
             "/v1/runs and /v1/runs/log (--runs), /v1/models, /translate, /detect and /languages "
             "(LibreTranslate), /healthz, /readyz, /metrics; /openapi.json describes them all.",
             "加载模型（翻译、语言模型、词向量、分类）并应答请求，直到停止。"
@@ -44,8 +45,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise key alice --keys keys.txt\n"
             "  headwise serve runs/demo other=runs/zh-en --host 0.0.0.0 --keys keys.txt\n"
             '  curl HOST:8000/v1/models -H "Authorization: Bearer hw_…"\n\n'
-            "地址：/（`headwise explore` 的页面）；/v1/translate、/v1/trace、/v1/row 与 "
-            "/v1/occlude（翻译模型），/v1/score 与 /v1/predict（语言模型），/v1/vectors（词向量），"
+            "地址：/（`headwise explore` 的页面）；/v1/translate、/v1/trace、/v1/row、"
+            "/v1/occlude、/v1/time 与 /v1/wordings（翻译模型），"
+            "/v1/score 与 /v1/predict（语言模型），/v1/vectors（词向量），"
             "/v1/attend、/v1/positions、/v1/patterns、/v1/kinds 与 /v1/costs，/v1/runs 与 "
             "/v1/runs/log（--runs），/v1/models、/translate、/detect 与 "
             "/languages（LibreTranslate）、/healthz、/readyz、/metrics；/openapi.json 有全部说明。",

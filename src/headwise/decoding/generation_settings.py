@@ -43,6 +43,9 @@ class GenerationSettings(Settings):
     """Whether `Generator.generate(traced=True)` records a search tree."""
     records_passes: ClassVar[bool] = False
     """Whether `Generator.generate(traced=True)` records what each pass over all positions wrote."""
+    keeps_record: ClassVar[bool] = False
+    """Whether `Generator.generate(traced=True)` keeps a record of what was considered
+    (records.py)."""
     summary: ClassVar[str] = ""
     """One sentence about the kind, for the description of the server's requests."""
     request_options: ClassVar[Mapping[str, RequestOption]] = {}
@@ -66,6 +69,11 @@ class GenerationSettings(Settings):
     prefix: str = ""
     """Every output starts like this."""
     batching: Batching = Batching()
+
+    @property
+    def is_traceable(self) -> bool:
+        """Whether `Generator.generate(traced=True)` tells more than the result."""
+        return self.can_trace or self.records_passes or self.keeps_record
 
     @property
     def over_steppers(self) -> bool:

@@ -96,8 +96,8 @@ class Generator(ABC):
         traced: bool = False,
         watcher: Watcher = NO_WATCHER,
     ) -> list[SearchResult]:
-        """The work of `generate`; `traced` is asked for only of settings that declare `can_trace`
-        or `records_passes`.
+        """The work of `generate`; `traced` is asked for only of settings that declare
+        `can_trace`, `records_passes` or `keeps_record`.
         """
 
     @abstractmethod

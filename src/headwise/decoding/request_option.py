@@ -18,3 +18,5 @@ class RequestOption:
     low: int | float
     high: int | float
     description: str | None = None
+    output_forms: tuple[str, ...] = ()
+    """The models for which it changes anything (`choices.OUTPUT_FORMS`). Empty: all."""

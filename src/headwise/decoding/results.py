@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from headwise.decoding.records import Record
 from headwise.text.tokenizer import EOS
 
 
@@ -92,6 +93,8 @@ class SearchResult:
     """The search tree, if it was asked for (`GenerationSettings.can_trace`)."""
     passes: tuple[WrittenPass, ...] = ()
     """How the best hypothesis was written, if it was asked for (`records_passes`)."""
+    record: Record | None = None
+    """What was considered beside it, if it was asked for (`keeps_record`)."""
     num_steps: int | None = None
     """How often the model was asked, if it may write several tokens at a time."""
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 from headwise.pocket.pattern import Wording
 from headwise.pocket.random_draw import Draw
@@ -90,6 +91,65 @@ def mixes(hypothesis: str, right: Sequence[str]) -> bool:
     if not found.keys() <= most.keys():
         return False
     return any(found[word] > most[word] for word in found) or found in allowed
+
+
+Verdict = Literal["first", "second", "mixture", "other"]
+Origin = Literal["first", "second", "both", "neither"]
+
+
+def judge_wording(hypothesis: str, right: Sequence[str]) -> Verdict:
+    """Which of two right translations a text is, or a mixture of both, or neither.
+
+    Here a mixture also has words that only the one has in this order, and words that only the other
+    has: a word that is merely written twice is another mistake.
+    """
+    if hypothesis in right:
+        return "first" if hypothesis == right[0] else "second"
+    origins = {origin for _, origin in mark_words(hypothesis, right)}
+    is_mixture = mixes(hypothesis, right) and {"first", "second"} <= origins
+    return "mixture" if is_mixture else "other"
+
+
+def mark_words(hypothesis: str, right: Sequence[str]) -> tuple[tuple[str, Origin], ...]:
+    """The words of a text, each with the right translation that it is a part of.
+
+    A right translation is part of nothing but itself. Of any other text a word is part of a
+    translation if it is in the longest sequence of words that both have in the same order; of
+    several longest ones, in that whose words moved least.
+    """
+    words = _UNIT.findall(hypothesis)
+    if hypothesis in right:
+        whole: Origin = "first" if hypothesis == right[0] else "second"
+        return tuple((word, whole) for word in words)
+    first, second = (_shared_places(_units(hypothesis), _units(one)) for one in right)
+    origins: dict[tuple[bool, bool], Origin] = {
+        (True, True): "both",
+        (True, False): "first",
+        (False, True): "second",
+        (False, False): "neither",
+    }
+    return tuple(
+        (word, origins[place in first, place in second]) for place, word in enumerate(words)
+    )
+
+
+def _shared_places(words: Sequence[str], right: Sequence[str]) -> frozenset[int]:
+    """The places of the words that stand in the same order in `right`."""
+    empty: tuple[int, int, tuple[int, ...]] = (0, 0, ())
+    # best[j]: with the words so far and the first j of `right`: how many are shared, less how far
+    # they moved, and their places.
+    best = [empty] * (len(right) + 1)
+    for place, word in enumerate(words):
+        row = [empty]
+        for j, other in enumerate(right):
+            found = max(best[j + 1], row[j], key=lambda one: one[:2])
+            if word == other:
+                count, moved, places = best[j]
+                longer = (count + 1, moved - abs(place - j), (*places, place))
+                found = max(found, longer, key=lambda one: one[:2])
+            row.append(found)
+        best = row
+    return frozenset(best[-1][2])
 
 
 def _units(text: str) -> list[str]:

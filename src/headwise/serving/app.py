@@ -33,6 +33,7 @@ from headwise.serving.api import (
     patterns,
     positions,
     runs,
+    timing,
     trace,
     translate,
 )
@@ -50,6 +51,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     models.router,
     translate.router,
     trace.router,
+    timing.router,
     attend.router,
     positions.router,
     kinds.router,

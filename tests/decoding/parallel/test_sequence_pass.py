@@ -16,6 +16,7 @@ from headwise.decoding.parallel.noisy_pass import NoisyParallelSettings, NoisyPa
 from headwise.decoding.parallel.one_pass import OnePassSettings
 from headwise.decoding.parallel.protocol import PartialTargets
 from headwise.decoding.parallel.sequence_pass import SequencePass
+from headwise.decoding.records import FertilityRecord
 from headwise.decoding.results import SearchResult
 from headwise.errors import SettingsError, UsageError
 from headwise.text.tokenizer import BOS, EOS, PAD, UNKNOWN
@@ -29,6 +30,8 @@ class FakeCopies:
     sentence: Tensor
     tokens: Tensor
     log_probability: Tensor
+    fertility: Tensor
+    fertility_log_probability: Tensor
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Fake:
         self, memory: list[list[int]], *, least: Sequence[int], most: Sequence[int]
     ) -> FakeCopies:
         rows = [self._lay(source, a, b) for source, a, b in zip(memory, least, most, strict=True)]
-        return self._copies(range(len(memory)), rows)
+        return self._copies(memory, range(len(memory)), rows)
 
     def sampled_copies(
         self,
@@ -81,16 +84,25 @@ class Fake:
                 longer = [*source, *source[-1:] * drawn]
                 rows.append(self._lay(longer, least[number], most[number]))
                 names.append(number)
-        return self._copies(names, rows)
+        return self._copies(memory, names, rows)
 
     def _lay(self, words: list[int], least: int, most: int) -> list[int]:
         words = words[: most - 1]
         return [*words, *words[-1:] * (least - 1 - len(words)), EOS]
 
-    def _copies(self, names: Any, rows: list[list[int]]) -> FakeCopies:
+    def _copies(self, memory: list[list[int]], names: Any, rows: list[list[int]]) -> FakeCopies:
         width = max(map(len, rows))
         tokens = torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows])
-        return FakeCopies(torch.tensor(list(names)), tokens, torch.full((len(rows),), -1.5))
+        # Each word is copied once; what a sample copies more is all of the last word.
+        fertility = torch.zeros(len(rows), width + 1, dtype=torch.int64)
+        for number, (name, row) in enumerate(zip(names, rows, strict=True)):
+            num_words = min(len(memory[name]), len(row) - 1)
+            fertility[number, : num_words + 1] = 1
+            fertility[number, num_words - 1] += len(row) - 1 - num_words
+        chosen = torch.where(fertility > 0, -0.3, 0.0)
+        return FakeCopies(
+            torch.tensor(list(names)), tokens, torch.full((len(rows),), -1.5), fertility, chosen
+        )
 
     def predict(self, memory: list[list[int]], candidates: PartialTargets) -> Tensor:
         scores = torch.zeros(*candidates.known.shape, VOCABULARY, dtype=torch.float64)
@@ -268,3 +280,33 @@ def test_a_fixed_number_of_positions_has_nothing_to_choose_from() -> None:
         make_generator(
             NoisyParallelSettings(judge="a path"), fake, find_judge=lambda path: Reverence(3)
         )
+
+
+@pytest.mark.parametrize("samples", [None, 4])
+def test_fertilities_that_are_told_are_those_of_the_candidate_that_won(
+    samples: int | None,
+) -> None:
+    model = Fake(copies=True)
+    settings: Any = OnePassSettings()
+    generator: Any = SequencePass(model)
+    if samples is not None:
+        settings = NoisyParallelSettings(samples=samples, judge="judge")
+        generator = NoisyPass(model, Longest())
+    found = generator.generate(SOURCES, settings, traced=True)
+    for source, one in zip(SOURCES, found, strict=True):
+        if not source:
+            assert one.record is None
+            continue
+        assert isinstance(one.record, FertilityRecord)
+        assert len(one.record.fertilities) == len(source) + 1
+        assert sum(one.record.fertilities) == len(one.best.tokens) + 1
+        assert one.record.fertilities[-1] == 1, "the end of the sentence is copied once"
+
+
+class Longest:
+    """A judge to which long translations are more probable."""
+
+    def log_probabilities(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[float]:
+        return [float(len(target)) ** 3 for target in targets]

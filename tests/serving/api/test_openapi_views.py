@@ -21,6 +21,8 @@ from tests.serving.conftest import BUNDLE
 ADDRESSES = (
     "/v1/trace",
     "/v1/occlude",
+    "/v1/time",
+    "/v1/wordings",
     "/v1/demo",
     "/v1/attend",
     "/v1/row",

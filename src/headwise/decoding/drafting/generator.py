@@ -40,6 +40,7 @@ from headwise.errors import UsageError
 
 class DraftedSettings(GenerationSettings):
     output_forms: ClassVar[tuple[str, ...]] = ("steps",)
+    keeps_record: ClassVar[bool] = True
     summary: ClassVar[str] = "Greedy search that verifies several drafted tokens in one pass."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "block": RequestOption(4, low=1, high=16, description="tokens drafted in a round")
@@ -88,7 +89,9 @@ class DraftedSearch(Generator):
         results = [EMPTY_RESULT] * len(sources)
         if filled:
             here, own = [sources[i] for i in filled], [each[i] for i in filled]
-            found = _generate(stepper, here, settings, own, renumber(watcher, filled))
+            found = _generate(
+                stepper, here, settings, own, renumber(watcher, filled), traced=traced
+            )
             for i, result in zip(filled, found, strict=True):
                 results[i] = result
         return results
@@ -126,6 +129,8 @@ def _generate(
     settings: DraftedSettings,
     rules: Sequence[SentenceRules],
     watcher: Watcher,
+    *,
+    traced: bool,
 ) -> list[SearchResult]:
     """One batch without empty sources."""
     rows = [
@@ -143,4 +148,5 @@ def _generate(
             accept=settings.accept,
             block=settings.block,
             watcher=watcher,
+            traced=traced,
         )

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from headwise.decoding.records import DraftRound
 from headwise.decoding.results import Hypothesis
 from headwise.text.tokenizer import BOS, EOS
 
@@ -88,6 +89,8 @@ class DraftedRow:
     """What the verifier chose after each token that it was fed last, right or wrong."""
     num_rounds: int = 0
     """How often the verifier was asked."""
+    rounds: list[DraftRound] = field(default_factory=list)
+    """What each of these rounds drafted and accepted."""
 
     @property
     def last(self) -> int:

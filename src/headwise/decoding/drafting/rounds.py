@@ -26,6 +26,7 @@ from headwise.decoding.drafting.block_rules import BlockRules
 from headwise.decoding.drafting.protocol import DraftedRow, Drafter, Verifier
 from headwise.decoding.engines.plain import pays_to_compact
 from headwise.decoding.generator import Watcher
+from headwise.decoding.records import DraftRecord, DraftRound
 from headwise.decoding.results import SearchResult
 from headwise.text.tokenizer import PAD
 
@@ -40,6 +41,7 @@ def run_rounds(
     accept: AcceptanceSettings,
     block: int,
     watcher: Watcher,
+    traced: bool = False,
 ) -> list[SearchResult]:
     """Write all rows; results are in their order. At most `block` tokens are drafted a round."""
     alive = list(rows)
@@ -57,9 +59,9 @@ def run_rounds(
         if watcher.on_result is not None and left:
             for row, count in zip(alive, counts, strict=True):
                 if count and row.is_done:
-                    watcher.on_result(row.number, _result(row))
+                    watcher.on_result(row.number, _result(row, traced=traced))
         if not left:
-            return [_result(row) for row in rows]
+            return [_result(row, traced=traced) for row in rows]
         verifier.accept(counts)
         if len(left) < len(alive) and pays_to_compact(len(alive) - len(left), len(alive)):
             verifier.keep(left)
@@ -117,17 +119,34 @@ def _take(
             row.num_rounds += 1
             row.choices.update(zip([row.last, *draft], own[place], strict=False))
             for step in range(len(draft) + 1):
-                if step < len(draft) and allowed[place][step]:
+                is_accepted = step < len(draft) and allowed[place][step]
+                if is_accepted:
                     row.take(draft[step], values[place][step])
                     if not row.is_done:
                         continue
                 else:
                     row.take(own[place][step], own_values[place][step])
                 row.guesses = own[place][step + 1 : len(draft) + 1]
+                row.rounds.append(_round(row, draft, values[place], is_accepted=is_accepted))
                 break
         counts.append(len(row.tokens) - before)
     return counts
 
 
-def _result(row: DraftedRow) -> SearchResult:
-    return SearchResult((row.hypothesis(),), num_steps=row.num_rounds)
+def _round(
+    row: DraftedRow, draft: Sequence[int], values: Sequence[float], *, is_accepted: bool
+) -> DraftRound:
+    """The round that has just been written; `is_accepted`: its last token was a draft, too."""
+    before = sum(one.num_accepted + (one.own is not None) for one in row.rounds)
+    return DraftRound(
+        tuple(draft),
+        tuple(values[: len(draft)]),
+        len(row.tokens) - before - (not is_accepted),
+        None if is_accepted else row.tokens[-1],
+        None if is_accepted else row.values[-1],
+    )
+
+
+def _result(row: DraftedRow, *, traced: bool) -> SearchResult:
+    record = DraftRecord(tuple(row.rounds)) if traced else None
+    return SearchResult((row.hypothesis(),), num_steps=row.num_rounds, record=record)

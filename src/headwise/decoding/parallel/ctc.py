@@ -57,6 +57,9 @@ class CtcPath:
     """For each token the highest log-probability among the positions merged into it."""
     log_probability: float
     """Of the alignment, blanks included."""
+    alignment: Prefix = ()
+    """The symbol of each position; empty if no alignment writes the sentence."""
+    alignment_log_probabilities: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,13 @@ def read_path(alignment: Sequence[int], log_probabilities: Sequence[float]) -> C
         if token != BLANK:
             tokens.append(token)
             highest.append(max(value for _, value in run))
-    return CtcPath(tuple(tokens), tuple(highest), math.fsum(log_probabilities))
+    return CtcPath(
+        tuple(tokens),
+        tuple(highest),
+        math.fsum(log_probabilities),
+        tuple(alignment),
+        tuple(log_probabilities),
+    )
 
 
 def best_paths(

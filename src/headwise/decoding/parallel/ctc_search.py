@@ -33,6 +33,7 @@ from headwise.decoding.parallel.ctc import (
 from headwise.decoding.parallel.excluded_tokens import excluded_tokens
 from headwise.decoding.parallel.language_fusion import FusedSettings, PrefixModel
 from headwise.decoding.parallel.protocol import AlignedModel
+from headwise.decoding.records import MOST_PLACES, AlignmentRecord, best_choices
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
 from headwise.decoding.rules.constraints import SentenceRules
@@ -45,6 +46,8 @@ class CtcBeamSettings(FusedSettings):
     """The best sentences by the sum over their alignments."""
 
     output_forms: ClassVar[tuple[str, ...]] = ("alignment",)
+    records_passes: ClassVar[bool] = True
+    keeps_record: ClassVar[bool] = True
     summary: ClassVar[str] = "The best of several sentences, each the sum of its alignments."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "size": RequestOption(5, low=1, high=8)
@@ -98,18 +101,25 @@ class CtcSearch(Generator):
         else:
             best = scores.max(-1)
             paths = best_paths(best.indices, best.values, position_count=count)
-            found = [[_as_hypothesis(path, path.log_probability)] for path in paths]
-        for i, hypotheses in zip(filled, found, strict=True):
+            found = [[(_as_hypothesis(path, path.log_probability), path)] for path in paths]
+        for row, (i, hypotheses) in enumerate(zip(filled, found, strict=True)):
             limit = limit_for(settings.max_length, len(sources[i])) - 1
-            kept = tuple(_cut(one, limit) for one in hypotheses)
-            results[i] = SearchResult(kept, passes=written_at_once(kept[0]) if traced else ())
+            kept = tuple(_cut(one, limit) for one, _ in hypotheses)
+            results[i] = SearchResult(kept)
+            if traced:
+                results[i] = SearchResult(
+                    kept,
+                    passes=written_at_once(kept[0]),
+                    record=_record(scores[row, : int(count[row])], hypotheses[0][1]),
+                )
             if watcher.on_result is not None:
                 watcher.on_result(i, results[i])
         return results
 
     def _search(
         self, scores: Tensor, count: Tensor, settings: CtcBeamSettings
-    ) -> list[list[Hypothesis]]:
+    ) -> list[list[tuple[Hypothesis, CtcPath]]]:
+        """The best sentences of each source, with their most probable alignments."""
         tables = prune_tokens(scores, position_count=count, count=settings.candidates)
         fusion = Fusion(
             self.language,
@@ -120,10 +130,11 @@ class CtcSearch(Generator):
         found = []
         for top in tables:
             best = prefix_beam_search(top, size=settings.size, fusion=fusion)[: settings.num_best]
+            paths = [align(one.tokens, top) for one in best]
             found.append(
                 [
-                    _as_hypothesis(align(one.tokens, top), one.log_probability, one.score)
-                    for one in best
+                    (_as_hypothesis(path, one.log_probability, one.score), path)
+                    for one, path in zip(best, paths, strict=True)
                 ]
             )
         return found
@@ -211,6 +222,18 @@ def _as_hypothesis(path: CtcPath, total: float, score: float | None = None) -> H
     mean = sum(values) / max(1, len(values))
     return Hypothesis(
         path.tokens, total, mean if score is None else score, (*values, 0.0), finished=True
+    )
+
+
+def _record(scores: Float[Tensor, "position vocab"], path: CtcPath) -> AlignmentRecord:
+    """The grid of one sentence, and its alignment."""
+    tokens, values = best_choices(scores)
+    return AlignmentRecord(
+        tokens,
+        values,
+        chosen=path.alignment[:MOST_PLACES],
+        chosen_log_probabilities=path.alignment_log_probabilities[:MOST_PLACES],
+        num_positions=len(scores),
     )
 
 

@@ -35,6 +35,13 @@ from headwise.decoding.parallel.graph import (
 from headwise.decoding.parallel.graph_beam import GraphBeam, beam_texts
 from headwise.decoding.parallel.language_fusion import FusedSettings, Prefix, PrefixModel
 from headwise.decoding.parallel.protocol import GraphModel
+from headwise.decoding.records import (
+    MOST_PLACES,
+    NUM_SHOWN,
+    GraphRecord,
+    best_choices,
+    possible_choices,
+)
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
 from headwise.decoding.rules.constraints import SentenceRules
@@ -48,6 +55,8 @@ NUM_RANKED = 5
 
 class _GraphSettings(GenerationSettings):
     output_forms: ClassVar[tuple[str, ...]] = ("graph",)
+    records_passes: ClassVar[bool] = True
+    keeps_record: ClassVar[bool] = True
 
 
 class LookaheadSettings(_GraphSettings):
@@ -122,11 +131,17 @@ class GraphSearch(Generator):
         # A path has two tokens more than the text, <s> and </s>, of which a limit counts the last.
         limits = [limit_for(settings.max_length, len(sources[i])) + 1 for i in filled]
         is_beam = isinstance(settings, GraphBeamSettings)
-        graph = self.graph(memory, settings, count=NUM_RANKED if is_beam else 1)
+        graph = self.graph(memory, settings, count=NUM_RANKED if is_beam or traced else 1)
         found = search_graph(graph, settings, longest=max(limits), language=self.language)
-        for i, limit, hypotheses in zip(filled, limits, found, strict=True):
-            kept = tuple(_cut(one, limit - 2) for one in hypotheses)
-            results[i] = SearchResult(kept, passes=written_at_once(kept[0]) if traced else ())
+        for row, (i, limit, texts) in enumerate(zip(filled, limits, found, strict=True)):
+            kept = tuple(_cut(one, limit - 2) for one, _ in texts)
+            results[i] = SearchResult(kept)
+            if traced:
+                results[i] = SearchResult(
+                    kept,
+                    passes=written_at_once(kept[0]),
+                    record=_record(graph, row, texts[0][1]),
+                )
             if watcher.on_result is not None:
                 watcher.on_result(i, results[i])
         return results
@@ -194,8 +209,8 @@ def search_graph(
     *,
     longest: int,
     language: PrefixModel | None = None,
-) -> list[list[Hypothesis]]:
-    """The hypotheses of each sentence, best first."""
+) -> list[list[tuple[Hypothesis, GraphPath]]]:
+    """The hypotheses of each sentence with their paths, best first."""
     match settings:
         case LookaheadSettings(token_weight=weight):
             paths = lookahead_paths(graph, token_weight=weight)
@@ -212,12 +227,15 @@ def search_graph(
                 token_bonus=settings.token_bonus,
             )
             return [
-                [_as_hypothesis(text.path, text.log_probability, text.score) for text in texts]
+                [
+                    (_as_hypothesis(text.path, text.log_probability, text.score), text.path)
+                    for text in texts
+                ]
                 for texts in beam_texts(graph, beam)
             ]
         case _:
             paths = greedy_paths(graph)
-    return [[_as_hypothesis(path, path.total, None)] for path in paths]
+    return [[(_as_hypothesis(path, path.total, None), path)] for path in paths]
 
 
 def _as_hypothesis(path: GraphPath, total: float, score: float | None) -> Hypothesis:
@@ -232,6 +250,24 @@ def _as_hypothesis(path: GraphPath, total: float, score: float | None) -> Hypoth
     mean = sum(values) / max(1, len(values))
     return Hypothesis(
         tuple(path.tokens[1:-1]), total, mean if score is None else score, values, finished=True
+    )
+
+
+def _record(graph: Graph, row: int, path: GraphPath) -> GraphRecord:
+    """The vertices of one sentence, and the path through them."""
+    count = int(graph.vertex_count[row])
+    shown = min(count, MOST_PLACES)
+    tokens, values = possible_choices(
+        graph.tokens[row, :shown, :NUM_SHOWN], graph.log_probabilities[row, :shown, :NUM_SHOWN]
+    )
+    links, link_values = best_choices(graph.links[row, :count, :count])
+    return GraphRecord(
+        tokens=tokens,
+        log_probabilities=values,
+        links=links,
+        link_log_probabilities=link_values,
+        path=tuple(vertex for vertex in path.vertices if vertex < shown),
+        num_vertices=count,
     )
 
 

@@ -42,6 +42,7 @@ class MaskPredictSettings(GenerationSettings):
 
     output_forms: ClassVar[tuple[str, ...]] = ("positions",)
     records_passes: ClassVar[bool] = True
+    keeps_record: ClassVar[bool] = True
     summary: ClassVar[str] = "All words at once; the least probable ones are predicted again."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "passes": RequestOption(10, low=1, high=50),

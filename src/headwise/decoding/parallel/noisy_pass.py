@@ -35,6 +35,7 @@ class NoisyParallelSettings(GenerationSettings):
 
     output_forms: ClassVar[tuple[str, ...]] = ("positions", "chain", "copies")
     records_passes: ClassVar[bool] = True
+    keeps_record: ClassVar[bool] = True
     summary: ClassVar[str] = "Candidates of a parallel model, chosen by an autoregressive one."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "samples": RequestOption(10, low=1, high=32, description="candidates of each sentence")
@@ -84,8 +85,10 @@ class NoisyPass(SequencePass):
         assert isinstance(settings, NoisyParallelSettings)
         shortest = settings.min_length + 1
         if not self.model.copies_by_fertility:
-            return propose_lengths(
-                self.model, memory, limits, count=settings.samples, shortest=shortest
+            return Proposals(
+                *propose_lengths(
+                    self.model, memory, limits, count=settings.samples, shortest=shortest
+                )
             )
         copies = self.model.sampled_copies(
             memory,
@@ -102,7 +105,7 @@ class NoisyPass(SequencePass):
         sources: Sequence[Sequence[int]],
         found: Sequence[Sequence[Hypothesis]],
         settings: GenerationSettings,
-    ) -> list[Hypothesis]:
+    ) -> list[tuple[int, Hypothesis]]:
         assert isinstance(settings, NoisyParallelSettings)
         chosen = choose_candidates(
             sources,
@@ -111,6 +114,6 @@ class NoisyPass(SequencePass):
             comparison=settings.comparison,
         )
         return [
-            replace(hypotheses[one.number], score=one.score)
+            (one.number, replace(hypotheses[one.number], score=one.score))
             for hypotheses, one in zip(found, chosen, strict=True)
         ]

@@ -32,6 +32,7 @@ from headwise.decoding.parallel.mask_predict import (
     run_passes,
 )
 from headwise.decoding.parallel.protocol import ParallelModel, PartialTargets
+from headwise.decoding.records import LengthRecord
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
@@ -55,9 +56,16 @@ class OnePassSettings(GenerationSettings):
         "graph",
     )
     records_passes: ClassVar[bool] = True
+    keeps_record: ClassVar[bool] = True
     summary: ClassVar[str] = "All tokens at once, by a parallel model."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
-        "lengths": RequestOption(5, low=1, high=16, description="lengths that are tried")
+        "lengths": RequestOption(
+            5,
+            low=1,
+            high=16,
+            description="lengths that are tried",
+            output_forms=("positions", "chain"),
+        )
     }
     kind: Literal["one_pass"] = "one_pass"
     lengths: int = Field(default=5, ge=1, le=64)
@@ -100,12 +108,35 @@ class OnePass(Generator):
         num_best = settings.num_best if isinstance(settings, MaskPredictSettings) else 1
         for i, own in zip(filled, rows, strict=True):
             best = written[own[0]]
-            record = read_passes(passes, row=own[0], num_words=len(best.tokens)) if traced else ()
             hypotheses = tuple(written[row] for row in own[:num_best])
-            results[i] = SearchResult(hypotheses, passes=record)
+            results[i] = SearchResult(hypotheses)
+            if traced:
+                results[i] = SearchResult(
+                    hypotheses,
+                    passes=read_passes(passes, row=own[0], num_words=len(best.tokens)),
+                    record=self._tried_lengths(candidates, ends, own, written),
+                )
             if watcher.on_result is not None:
                 watcher.on_result(i, results[i])
         return results
+
+    def _tried_lengths(
+        self,
+        candidates: PartialTargets,
+        ends: Float[Tensor, " candidate"],
+        rows: Sequence[int],
+        written: Sequence[Hypothesis],
+    ) -> LengthRecord | None:
+        """The candidates of one sentence, given best first; none are tried of a fixed length."""
+        if self.model.num_begins is not None:
+            return None
+        by_probability = sorted(rows, key=lambda row: -float(ends[row]))
+        return LengthRecord(
+            lengths=tuple(int(candidates.length[row]) for row in by_probability),
+            log_probabilities=tuple(float(ends[row]) for row in by_probability),
+            scores=tuple(written[row].score for row in by_probability),
+            chosen=by_probability.index(rows[0]),
+        )
 
     def complete(
         self,

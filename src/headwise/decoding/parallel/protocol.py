@@ -79,6 +79,13 @@ class CopiedSources(Protocol):
 
     @property
     def log_probability(self) -> Float[Tensor, " candidate"]: ...
+    @property
+    def fertility(self) -> Int[Tensor, "candidate source"]:
+        """How often each source token is copied."""
+        ...
+
+    @property
+    def fertility_log_probability(self) -> Float[Tensor, "candidate source"]: ...
 
 
 class ScoredChain(Protocol):

@@ -15,7 +15,7 @@ sentence alone = in any batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -32,6 +32,7 @@ from headwise.decoding.parallel.one_pass import (
     propose_lengths,
 )
 from headwise.decoding.parallel.protocol import CopiedSources, PartialTargets, SequenceModel
+from headwise.decoding.records import FertilityRecord
 from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.honoured_rules import Rule
@@ -41,8 +42,15 @@ from headwise.text.tokenizer import BOS, EOS, PAD
 MOST_POSITIONS = 16_384
 """Positions whose distributions are held at once: with 32,000 words about 2 GB."""
 
-Proposals = tuple[PartialTargets, Float[Tensor, " candidate"]]
-"""Candidates, and the log-probabilities of their lengths."""
+
+class Proposals(NamedTuple):
+    """The candidates of all sentences, the most probable ones of a sentence first."""
+
+    candidates: PartialTargets
+    ends: Float[Tensor, " candidate"]
+    """The log-probabilities of their lengths, or of their fertilities."""
+    copies: CopiedSources | None = None
+    """What the decoder reads, if that follows from fertilities."""
 
 
 class SequencePass(Generator):
@@ -72,10 +80,17 @@ class SequencePass(Generator):
         memory = self.model.read_sources(given)
         limits = [limit_for(settings.max_length, len(source)) for source in given]
         names = filled if numbers is None else [numbers[i] for i in filled]
-        candidates, ends = self.propose(memory, limits, settings, names)
-        found = fill_in(self.model, memory, candidates, ends, settings)
-        for i, best in zip(filled, self.choose(given, found, settings), strict=True):
-            results[i] = SearchResult((best,), passes=written_at_once(best) if traced else ())
+        proposed = self.propose(memory, limits, settings, names)
+        found = fill_in(self.model, memory, proposed.candidates, proposed.ends, settings)
+        chosen = self.choose(given, found, settings)
+        for row, (i, (number, best)) in enumerate(zip(filled, chosen, strict=True)):
+            results[i] = SearchResult((best,))
+            if traced:
+                results[i] = SearchResult(
+                    (best,),
+                    passes=written_at_once(best),
+                    record=_record(proposed, row, number, len(given[row]) + 1),
+                )
             if watcher.on_result is not None:
                 watcher.on_result(i, results[i])
         return results
@@ -87,14 +102,14 @@ class SequencePass(Generator):
         settings: GenerationSettings,
         numbers: Sequence[int],
     ) -> Proposals:
-        """The candidates of all sentences, the most probable ones of a sentence first."""
+        """What is filled in."""
         assert isinstance(settings, OnePassSettings)
         shortest = settings.min_length + 1
         if self.model.copies_by_fertility:
             least = [shortest] * len(limits)
             return of_copies(self.model.likely_copies(memory, least=least, most=limits))
-        return propose_lengths(
-            self.model, memory, limits, count=settings.lengths, shortest=shortest
+        return Proposals(
+            *propose_lengths(self.model, memory, limits, count=settings.lengths, shortest=shortest)
         )
 
     def choose(
@@ -102,9 +117,9 @@ class SequencePass(Generator):
         sources: Sequence[Sequence[int]],
         found: Sequence[Sequence[Hypothesis]],
         settings: GenerationSettings,
-    ) -> list[Hypothesis]:
-        """The best candidate of each sentence."""
-        return [max(hypotheses, key=lambda one: one.score) for hypotheses in found]
+    ) -> list[tuple[int, Hypothesis]]:
+        """The best candidate of each sentence, and its number among those of the sentence."""
+        return [max(enumerate(hypotheses), key=lambda one: one[1].score) for hypotheses in found]
 
     @torch.no_grad()
     def read(
@@ -131,7 +146,7 @@ class SequencePass(Generator):
 def known_lengths(model: SequenceModel, memory: Any, lengths: Sequence[int]) -> PartialTargets:
     """One candidate for each sentence, of which the length is given."""
     if model.copies_by_fertility:
-        return of_copies(model.likely_copies(memory, least=lengths, most=lengths))[0]
+        return of_copies(model.likely_copies(memory, least=lengths, most=lengths)).candidates
     device = model.device
     sentence = torch.arange(len(lengths), device=device)
     return of_lengths(sentence, torch.tensor(lengths, device=device), ends_known=True)
@@ -141,7 +156,21 @@ def of_copies(copies: CopiedSources) -> Proposals:
     """Candidates whose decoder reads these copies."""
     length = (copies.tokens != PAD).sum(1)
     known = of_lengths(copies.sentence, length, ends_known=True).known
-    return PartialTargets(copies.sentence, length, known, copies.tokens), copies.log_probability
+    candidates = PartialTargets(copies.sentence, length, known, copies.tokens)
+    return Proposals(candidates, copies.log_probability, copies)
+
+
+def _record(
+    proposed: Proposals, sentence: int, number: int, num_tokens: int
+) -> FertilityRecord | None:
+    """The fertilities of a candidate of a sentence with so many source tokens."""
+    if proposed.copies is None:
+        return None
+    row = (proposed.candidates.sentence == sentence).nonzero()[number, 0]
+    return FertilityRecord(
+        tuple(proposed.copies.fertility[row, :num_tokens].tolist()),
+        tuple(proposed.copies.fertility_log_probability[row, :num_tokens].tolist()),
+    )
 
 
 def fill_in(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.generator import Watcher
+from headwise.decoding.records import Record
 from headwise.decoding.results import Hypothesis, WrittenPass
 from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
@@ -52,6 +53,8 @@ class TranslationTrace:
     """None if the decoding records no tree (`GenerationSettings.can_trace`)."""
     passes: tuple[WrittenPass, ...]
     """What each pass wrote; empty if the decoding has no passes (`records_passes`)."""
+    record: Record | None
+    """What was considered beside it; None if the decoding keeps no record (`keeps_record`)."""
     decisions: tuple[Decision, ...]
     maps: tuple[AttentionMap, ...]
     present: tuple[tuple[MapKind, int, int], ...]
@@ -82,7 +85,7 @@ def trace_sentence(
         [source],
         settings,
         phrases,
-        traced=settings.can_trace or settings.records_passes,
+        traced=settings.is_traceable,
         watcher=Watcher(before_step),
     )
     best, decoder = result.best, translator.tokenizers.target
@@ -108,6 +111,7 @@ def trace_sentence(
         texts=tuple(decoder.decode(hypothesis.tokens) for hypothesis in result.hypotheses),
         tree=None if result.trace is None else build_tree(result.trace, result.hypotheses),
         passes=result.passes,
+        record=result.record,
         decisions=decisions,
         maps=() if maps is None else choose_maps(every, maps),
         present=tuple((one.kind, one.layer, len(one.weights)) for one in every),

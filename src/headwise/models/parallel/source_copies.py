@@ -39,6 +39,10 @@ class SourceCopies(NamedTuple):
     """Source tokens, the end included, and padding."""
     log_probability: Float[Tensor, " candidate"]
     """Of the fertilities of all its source tokens."""
+    fertility: Int[Tensor, "candidate source"]
+    """How often each source token is copied."""
+    fertility_log_probability: Float[Tensor, "candidate source"]
+    """Of the fertility that was chosen, before the limits."""
 
 
 class FertilityScores(NamedTuple):
@@ -113,9 +117,13 @@ def lay_copies(
         least=(least[sentence] - 1).minimum(most[sentence] - 1),
         most=most[sentence] - 1,
     )
-    copies = copy_by_fertility(torch.where(is_end, 1, limited), scores.segment[sentence])
+    segment, copied = scores.segment[sentence], torch.where(is_end, 1, limited)
+    copies = copy_by_fertility(copied, segment)
+    chosen = chosen.masked_fill(segment == 0, 0)
     return SourceCopies(
         sentence,
         copies.copy_tokens(scores.tokens[sentence]),
-        chosen.masked_fill(scores.segment[sentence] == 0, 0).sum(1),
+        chosen.sum(1),
+        copied.masked_fill(segment == 0, 0),
+        chosen,
     )

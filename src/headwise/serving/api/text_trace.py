@@ -27,7 +27,7 @@ from headwise.serving.state import RequestState
 from headwise.serving.work.loaded_models import LoadedModel
 from headwise.tasks.language.language_model import LanguageModel
 
-TRANSLATION_FIELDS = ("prefix", "prefix_tokens", "beam", "tree", "passes")
+TRANSLATION_FIELDS = ("prefix", "prefix_tokens", "beam", "decoding", "tree", "passes")
 
 
 def find_attention_model(state: RequestState, model: str | None) -> LoadedModel:
@@ -87,6 +87,7 @@ def _reply(name: str, body: TraceBody, found: LanguageModelTrace, language: str)
         steps=[step_reply(decision) for decision in found.decisions],
         tree=None,
         passes=None,
+        record=None,
         attention=[
             PresentReply(kind=kind, layer=layer, heads=heads)
             for kind, layer, heads in found.present

@@ -21,6 +21,7 @@ from headwise.explorer.data.trace_json import pack_map, pack_side
 from headwise.explorer.data.translation_trace import TranslationTrace, check_prefix, trace_sentence
 from headwise.explorer.data.word_grouping import group_pieces
 from headwise.serving.api.decoding_options import choose_settings
+from headwise.serving.api.record_reply import record_reply
 from headwise.serving.api.text_trace import (
     answer_text_trace,
     find_attention_model,
@@ -40,7 +41,6 @@ from headwise.serving.schemas.trace import (
     PresentReply,
     ReadTokenReply,
     SideReply,
-    TraceBeam,
     TraceBody,
     TraceMaps,
     TraceReply,
@@ -103,7 +103,7 @@ def answer_trace(
 ) -> TraceReply:
     """The whole reply; runs on the model's worker."""
     prefix = body.prefix_tokens or encode_prefix(body.prefix.strip(), translator.tokenizers.target)
-    settings = traced_settings(translator.recipe.decoding, body.beam)
+    settings = traced_settings(translator.recipe.decoding, body)
     with refuse_too_many_values():
         found = trace_sentence(
             translator,
@@ -117,12 +117,14 @@ def answer_trace(
     return _reply(name, translator, body, found, num_forced=len(prefix))
 
 
-def traced_settings(recipe: DecodingSettings, beam: TraceBeam) -> DecodingSettings:
-    """The beam search that is asked for. A model that does not generate token by token has no
-    beam; it is traced with the settings that answer `/v1/translate`.
+def traced_settings(recipe: DecodingSettings, body: TraceBody) -> DecodingSettings:
+    """The decoding that is asked for, or a beam search. A model that does not generate token by
+    token has no beam; without a decoding it is traced with the settings that answer
+    `/v1/translate`.
     """
-    if not recipe.over_steppers:
-        return choose_settings(recipe, None, n_best=1)
+    if body.decoding is not None or not recipe.over_steppers:
+        return choose_settings(recipe, body.decoding, n_best=1)
+    beam = body.beam
     penalty = {"average": AverageLength, "wu": WuLength}[beam.penalty](alpha=beam.alpha)
     return BeamSettings(
         size=beam.size,
@@ -143,7 +145,7 @@ def answer_occlusion(
             trace_sentence(
                 translator,
                 body.text,
-                traced_settings(translator.recipe.decoding, TraceBeam()),
+                traced_settings(translator.recipe.decoding, TraceBody(text=body.text)),
                 before_step=before_step,
             ).tokens
         )
@@ -221,6 +223,11 @@ def _reply(
         steps=[step_reply(decision) for decision in found.decisions],
         tree=_tree(translator, found.tree) if body.tree and found.tree is not None else None,
         passes=_passes(translator, found.passes) if body.passes and found.passes else None,
+        record=(
+            record_reply(found.record, translator.tokenizers.target)
+            if body.passes and found.record is not None
+            else None
+        ),
         attention=[
             PresentReply(kind=kind, layer=layer, heads=heads)
             for kind, layer, heads in found.present

@@ -22,5 +22,9 @@ MAX_BEAM = 8
 MAX_BEST = 8
 MAX_TOP = 10
 """Alternatives shown for each step of a trace."""
+MAX_REPEATS = 20
+"""Measurements of the time of one sentence."""
+MAX_WORDINGS = 32
+"""Sentences with two right translations in a request."""
 MAX_TRACE_VALUES = 4_000_000
 """Attention weights in one reply: layers × heads × source × target."""

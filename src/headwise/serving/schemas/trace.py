@@ -8,7 +8,8 @@ from pydantic import ConfigDict, Field
 
 from headwise.serving.schemas.base import WHOLE, Body, ModelName, Reply, Sentences, Text, Whole
 from headwise.serving.schemas.limits import MAX_BEAM, MAX_TOKENS, MAX_TOP
-from headwise.serving.schemas.translation import InputWarningReply
+from headwise.serving.schemas.records import AnyRecordReply
+from headwise.serving.schemas.translation import AnyDecodingOptions, InputWarningReply
 
 Kind = Literal["encoder_self", "decoder_self", "cross"]
 Number = Annotated[int, Field(ge=0, le=255), WHOLE]
@@ -52,6 +53,7 @@ class TraceBody(Body):
                     "tree": True,
                     "maps": {"kinds": ["cross"]},
                 },
+                {"text": "The dog is old.", "decoding": {"kind": "drafted"}, "passes": True},
             ]
         }
     )
@@ -65,13 +67,20 @@ class TraceBody(Body):
         default=[], max_length=MAX_TOKENS, description="the same as tokens; outranks `prefix`"
     )
     beam: TraceBeam = TraceBeam()
+    decoding: AnyDecodingOptions | None = Field(
+        default=None,
+        description="another search to trace, as /v1/translate takes it; outranks `beam`",
+    )
     top: Whole = Field(
         default=0, ge=0, le=MAX_TOP, description="alternatives to tell for each step"
     )
     tree: bool = Field(default=False, description="whether to tell the whole search")
     passes: bool = Field(
         default=False,
-        description="whether to tell what each pass wrote, if all positions are written at once",
+        description=(
+            "whether to tell what each pass wrote, and what was considered, if several tokens are "
+            "written at once"
+        ),
     )
     maps: TraceMaps | None = Field(
         default=None, description="attention weights; at most 4,000,000 in a reply"
@@ -182,6 +191,13 @@ class TraceReply(Reply):
         description=(
             "of the best translation; null unless asked for, or if the model generates token by "
             "token"
+        )
+    )
+    record: AnyRecordReply | None = Field(
+        description=(
+            "what the decoding considered for the best translation: lengths, fertilities, an "
+            "alignment, a graph or drafts; null unless passes were asked for, or if the decoding "
+            "keeps none"
         )
     )
     attention: list[PresentReply] = Field(

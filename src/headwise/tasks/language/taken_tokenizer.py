@@ -12,9 +12,10 @@ Tested: every id means the same in both; another text section and what is no mod
 from headwise.errors import CheckpointError
 from headwise.settings import read_settings_file
 from headwise.storage import verify_directory
-from headwise.tasks.bundle import RECIPE, TOKENIZER, check_listed
+from headwise.tasks.accepted_models import check_listed
+from headwise.tasks.bundle import TOKENIZER
 from headwise.tasks.bundle_directory import find_bundle
-from headwise.tasks.bundle_form import KIND
+from headwise.tasks.bundle_form import KIND, RECIPE
 from headwise.tasks.language.recipe import LanguageRecipe
 from headwise.tasks.recipe import complete_recipe
 from headwise.text.choices import load_fitting_tokenizers

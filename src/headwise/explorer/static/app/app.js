@@ -19,6 +19,7 @@ import * as begin from "./views/begin.js";
 import * as heads from "./views/heads.js";
 import * as language from "./views/language.js";
 import * as numbers from "./views/numbers.js";
+import * as parallel from "./views/parallel.js";
 import * as patterns from "./views/patterns.js";
 import * as positions from "./views/positions.js";
 import * as runs from "./views/runs.js";
@@ -28,7 +29,7 @@ import * as vectors from "./views/vectors.js";
 
 /** The menu, from above; each group has a heading. */
 const VIEWS = [
-  { group: "translating", views: [begin, align, heads, steps, tree] },
+  { group: "translating", views: [begin, align, heads, steps, tree, parallel] },
   { group: "language", views: [language, vectors] },
   { group: "mechanics", views: [numbers, positions, patterns] },
   { group: "training", views: [runs] },

@@ -70,18 +70,21 @@ export function chosenModel(context, among = translators) {
 /**
  * @param {any} context
  * @param {{wants: (state: any) => Record<string, any>, onTrace: (trace: any, request: [string,
- *     any]) => void, onProblem?: (problem: any) => boolean, among?: (models: any[]) => any[]}}
+ *     any]) => void, onProblem?: (problem: any) => boolean, among?: (models: any[]) => any[],
+ *     controls?: HTMLElement[] | null}}
  *     parts
  *     wants: what this view needs of the trace besides the sentence; onProblem: true if the view
- *     asked again by itself; among: the models it can show
+ *     asked again by itself; among: the models it can show; controls: of another search, in place
+ *     of those of beam search
  */
 export function makeSentence(
   context,
-  { wants, onTrace, onProblem = () => false, among = translators },
+  { wants, onTrace, onProblem = () => false, among = translators, controls = null },
 ) {
   const { state, text, update } = context;
   const model = chosenModel(context, among);
   const isReader = readsOnly(model);
+  const isBeam = !isReader && controls === null;
   const examples = model.examples?.length
     ? model.examples
     : (EXAMPLES[model.source] ?? (isReader ? EXAMPLES.en : []));
@@ -105,7 +108,7 @@ export function makeSentence(
   const makeBody = (words, kind) => ({
     model: model.name,
     text: words,
-    ...(isReader
+    ...(!isBeam
       ? {}
       : { beam: { size: Number(state.beam || 4), alpha: Number(state.alpha || 1) } }),
     ...(kind ? { maps: { kinds: [kind], bits: 16 } } : {}),
@@ -116,7 +119,7 @@ export function makeSentence(
     const { signal } = last;
     const body = {
       ...makeBody(state.text),
-      ...(isReader ? {} : beginning(state)),
+      ...(isBeam ? beginning(state) : {}),
       ...wants(state),
     };
     root.setAttribute("aria-busy", "true");
@@ -264,8 +267,8 @@ export function makeSentence(
             context.open(context.name, { model: name, text: "", prefix: "", forced: "" }),
         })
       : null,
-    ...(isReader
-      ? []
+    ...(!isBeam
+      ? (controls ?? [])
       : [
           makeNumber({
             label: text("sentence.size"),
