@@ -40,6 +40,7 @@ COMMANDS = (
     "key",
     "evaluate",
     "export",
+    "import",
     "attend",
     "score",
     "predict",

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from headwise.attention.choices import AttentionSettings, Full, Fused
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.blocks.choices import Gated, Layer, Relu, Rms
+from headwise.blocks.choices import Gated, Layer, Relu, Rms, Silu
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.feed_forward import FeedForward, GatedFeedForward
 from headwise.blocks.normalization import LayerNorm, RMSNorm
@@ -164,7 +164,7 @@ def _describe_shape(settings: EncoderDecoderSettings) -> dict[str, Any]:
     from ctranslate2.specs.common_spec import Activation
 
     match settings.feed_forward:
-        case Gated():
+        case Gated() | Silu():
             activation = Activation.SWISH
         case Relu():
             activation = Activation.RELU
