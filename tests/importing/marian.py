@@ -86,11 +86,11 @@ def random_marian(
         model.final_logits_bias.copy_(
             torch.randn(model.final_logits_bias.shape, generator=generator)
         )
-        model.final_logits_bias[0, 0] = 3.0
+        model.final_logits_bias[0, 0] = 5.0
     generation = model.generation_config
     generation.num_beams, generation.max_length = 4, LENGTH + 1
     generation.bad_words_ids = [[target_size - 1]]
-    generation.forced_eos_token_id = 0
+    generation.forced_eos_token_id, generation.no_repeat_ngram_size = 0, 1
     return model
 
 

@@ -34,6 +34,7 @@ COMMANDS = (
     "train",
     "compare",
     "distil",
+    "adapt",
     "translate",
     "explore",
     "serve",
