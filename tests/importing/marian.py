@@ -16,6 +16,7 @@ from headwise.randomness import torch_generator
 UNLISTED = 3
 """Pieces of each sentencepiece model that the list leaves out, so that they are unknown."""
 LENGTH = 23
+PAD = 2
 
 
 def pieces_of(lines: Iterable[str], size: int) -> bytes:
@@ -51,7 +52,9 @@ def write_marian(directory: Path, *, separate: bool = False, **changes: Any) -> 
         lists["target_vocab.json"] = entries["target"]
     sizes = []
     for name, listed in lists.items():
-        whole = ["</s>", "<unk>", *listed, "<pad>"]
+        whole = ["</s>", "<unk>", *listed]
+        # Two lists need one number for padding.
+        whole.insert(PAD if separate else len(whole), "<pad>")
         sizes.append(len(whole))
         numbers = {entry: number for number, entry in enumerate(whole)}
         (directory / name).write_text(json.dumps(numbers, ensure_ascii=False), encoding="utf-8")
@@ -65,15 +68,27 @@ def write_marian(directory: Path, *, separate: bool = False, **changes: Any) -> 
 def random_marian(
     size: int, target_size: int, *, separate: bool = False, **changes: Any
 ) -> MarianMTModel:
-    config = MarianConfig(
-        vocab_size=size, d_model=24, encoder_layers=2, decoder_layers=3,
-        encoder_attention_heads=3, decoder_attention_heads=2, encoder_ffn_dim=37,
-        decoder_ffn_dim=37, max_position_embeddings=64, activation_function="swish",
-        scale_embedding=True, pad_token_id=size - 1, eos_token_id=0, bos_token_id=0,
-        decoder_start_token_id=target_size - 1, forced_eos_token_id=0,
-        share_encoder_decoder_embeddings=not separate, decoder_vocab_size=target_size,
-        **changes,
-    )  # fmt: skip
+    settings = {
+        "vocab_size": size,
+        "decoder_vocab_size": target_size,
+        "d_model": 24,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+        "encoder_attention_heads": 3,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 37,
+        "decoder_ffn_dim": 37,
+        "max_position_embeddings": 64,
+        "activation_function": "swish",
+        "scale_embedding": True,
+        "share_encoder_decoder_embeddings": not separate,
+        "pad_token_id": PAD if separate else size - 1,
+        "decoder_start_token_id": PAD if separate else size - 1,
+        "eos_token_id": 0,
+        "bos_token_id": 0,
+        "forced_eos_token_id": 0,
+    }
+    config = MarianConfig(**settings | changes)
     model = MarianMTModel(config).eval()
     generator = torch_generator("marian", size)
     with torch.no_grad():
@@ -89,12 +104,15 @@ def random_marian(
         model.final_logits_bias[0, 0] = 5.0
     generation = model.generation_config
     generation.num_beams, generation.max_length = 4, LENGTH + 1
-    generation.bad_words_ids = [[target_size - 1]]
+    generation.bad_words_ids = [[config.pad_token_id]]
     generation.forced_eos_token_id, generation.no_repeat_ngram_size = 0, 1
     return model
 
 
-def load_peer(directory: Path) -> tuple[MarianMTModel, MarianTokenizer]:
+Peer = tuple[MarianMTModel, MarianTokenizer]
+
+
+def load_peer(directory: Path) -> Peer:
     model = MarianMTModel.from_pretrained(directory).eval()
     tokenizer = MarianTokenizer.from_pretrained(directory)
     return model, tokenizer

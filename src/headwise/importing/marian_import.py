@@ -190,6 +190,14 @@ def _search(files: MarianFiles) -> BeamSettings:
             "给出这些词",
             file=files.directory / GENERATION,
         )
+    if given.get("renormalize_logits") and given.get("no_repeat_ngram_size"):
+        raise CheckpointError(
+            "renormalize_logits and no_repeat_ngram_size cannot be imported together, because our "
+            "search does not renormalise what a rule leaves; remove one of them",
+            "不能同时导入 renormalize_logits 与 no_repeat_ngram_size，因为我们的搜索不会在规则之后"
+            "重新归一化；请去掉其中之一",
+            file=files.directory / GENERATION,
+        )
     early = given.get("early_stopping") or False
     data = {
         "size": given.get("num_beams") or 1,
