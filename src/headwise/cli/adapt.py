@@ -85,9 +85,9 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         metavar="CORPUS",
         help=say(
             "your own pairs, named as in data.train: my/train for my/train.zh and my/train.en, or "
-            "my/pairs.tsv",
+            "my/pairs.tsv or '{path: my/pairs.tsv, columns: {zh: 0, en: 1}}'",
             "自己的句对，写法同 data.train：my/train 表示 my/train.zh 与 my/train.en，或 "
-            "my/pairs.tsv",
+            "my/pairs.tsv、'{path: my/pairs.tsv, columns: {zh: 0, en: 1}}'",
         ),
     )
     for name, part in (("valid", ("validation", "验证")), ("test", ("test", "测试"))):

@@ -43,6 +43,8 @@ from headwise.positions.t5 import T5Relation
 if TYPE_CHECKING:
     from ctranslate2.specs.transformer_spec import TransformerSpec
 
+TOKENIZERS = ("sentencepiece", "imported_pieces")
+"""Kinds of text whose pieces a sentencepiece model cuts."""
 ADDED = Sinusoidal | Learned
 KNOWN_POSITIONS = Sinusoidal | Learned | Rotary | Relative | Buckets
 
@@ -66,8 +68,8 @@ def require_expressible(settings: TranslatorSettings, *, tokenizer: str) -> Enco
 
 def _obstacles(settings: TranslatorSettings, *, tokenizer: str) -> Iterator[tuple[str, str]]:
     """Pairs of what the model has and what CTranslate2 supports instead."""
-    if tokenizer != "sentencepiece":
-        yield f"text.kind={tokenizer}", "sentencepiece"
+    if tokenizer not in TOKENIZERS:
+        yield f"text.kind={tokenizer}", ", ".join(TOKENIZERS)
     if not isinstance(settings, EncoderDecoderSettings):
         yield f"model.kind={settings.kind}", "encoder_decoder"
         return

@@ -35,7 +35,7 @@ from headwise.data.pairs.choices import (
 from headwise.data.splits import Part
 from headwise.errors import DataError, UsageError
 from headwise.models.choices import EncoderDecoderSettings
-from headwise.settings import check_settings
+from headwise.settings import check_settings, read_yaml
 from headwise.tasks.bundle import TOKENIZER, OpenedBundle, open_bundle
 from headwise.tasks.recipe import recipe_from, require_translation
 from headwise.tasks.translation.recipe import TranslationRecipe
@@ -63,7 +63,7 @@ class AdaptationRequest:
 
     model: Path
     data: tuple[str, ...]
-    """Own corpora, written as in data.train of a recipe."""
+    """Own corpora, written as in data.train of a recipe; a mapping begins with a brace."""
     run: Path
     valid: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
@@ -130,14 +130,15 @@ class _Counted:
     @property
     def trained(self) -> float:
         """Pairs that are left for training."""
-        is_split = not isinstance(self.corpus, PocketCorpus)
-        return self.pairs * (1 - 2 * self.held_out / OF * is_split)
+        return self.pairs * (1 - 2 * self.held_out / OF)
 
     def part(self, part: Part, source: str, **changes: Any) -> dict[str, Any]:
         """The corpus as a recipe names this part of it."""
         data = self.corpus.model_dump(mode="json", exclude_none=True) | changes
         if isinstance(self.corpus, PocketCorpus):  # its parts share no sentence already
             return data if part == "train" else data | {"split": part, "count": MAX_HELD_OUT}
+        if "split" in data:
+            return data | {"split": data["split"] | {"part": part}}
         if not self.held_out:
             return data
         share = {"valid": self.held_out, "test": self.held_out, "of": OF}
@@ -147,7 +148,7 @@ class _Counted:
 def _count(base: TranslationRecipe, names: Sequence[str], least: int) -> list[_Counted]:
     """The corpora that names stand for, which are read once."""
     source, target = base.data.source, base.data.target
-    data = {"source": source, "target": target, "train": list(names)}
+    data = {"source": source, "target": target, "train": _corpora(names)}
     found = []
     for corpus in check_settings(DataSettings, data).train:
         pairs = sum(1 for _ in read_corpus(corpus, source=source, target=target))
@@ -157,8 +158,15 @@ def _count(base: TranslationRecipe, names: Sequence[str], least: int) -> list[_C
                 "text",
                 f"{corpus_name(corpus)} 有 {pairs} 个句对；至少需要 {least} 个：请给出更多文本",
             )
-        found.append(_Counted(corpus, pairs, min(MAX_SHARE, ceil(OF * MAX_HELD_OUT / pairs))))
+        parts_exist = isinstance(corpus, PocketCorpus) or corpus.split is not None
+        share = 0 if parts_exist else min(MAX_SHARE, ceil(OF * MAX_HELD_OUT / pairs))
+        found.append(_Counted(corpus, pairs, share))
     return found
+
+
+def _corpora(names: Sequence[str]) -> list[Any]:
+    """Names and mappings, as a command line gives them."""
+    return [read_yaml(name) if name.startswith("{") else name for name in names]
 
 
 def _data(
@@ -171,8 +179,8 @@ def _data(
         share = (1 - request.own_share) / request.own_share
         weight = min(1000.0, float(f"{share * of_own / of_general:.4g}"))
     learnt = [] if weight == 0 else general
-    valid: list[Any] = list(request.valid) or [one.part("valid", source) for one in own]
-    test: list[Any] = list(request.test) or [one.part("test", source) for one in own]
+    valid: list[Any] = _corpora(request.valid) or [one.part("valid", source) for one in own]
+    test: list[Any] = _corpora(request.test) or [one.part("test", source) for one in own]
     return {
         "train": [one.part("train", source) for one in own]
         + [one.part("train", source, weight=weight) for one in learnt],
