@@ -12,8 +12,8 @@ from headwise.cli.options.paths import ModelPath, OutputDirectory
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.tasks.translation.adaptation import AdaptationRequest
     from headwise.tasks.translation.adaptation_report import Adaptation
+    from headwise.tasks.translation.adaptation_request import AdaptationRequest
 
 EXAMPLES = (
     "\n\n  headwise adapt runs/general --data my/train --run runs/mine"
@@ -124,7 +124,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _request(arguments: argparse.Namespace) -> "AdaptationRequest":
-    from headwise.tasks.translation.adaptation import AdaptationRequest
+    from headwise.tasks.translation.adaptation_request import AdaptationRequest
 
     return AdaptationRequest(
         model=Path(arguments.model),

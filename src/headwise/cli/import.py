@@ -24,13 +24,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "gives the same logits and translations, and every command takes it: translate, "
             "evaluate, serve, explore, adapt, export. Pickled weights are not read.\n\n  headwise "
             "import opus-mt-zh-en runs/opus --source zh --target en\n  headwise translate --model "
-            "runs/opus --text '你好'\n  headwise import opus-mt-en-zh runs/opus --source en "
+            "runs/opus my/new.zh\n  headwise import opus-mt-en-zh runs/opus --source en "
             "--target zh --prefix '>>cmn_Hans<<'",
             "导入 transformers 格式的 Marian 翻译模型，例如 OPUS-MT：config.json、"
             "model.safetensors、source.spm、target.spm 和 vocab.json。导入后 logits 与译文不变，"
             "所有命令都可使用：translate、evaluate、serve、explore、adapt、export。不读取 pickle "
             "格式的权重。\n\n  headwise import opus-mt-zh-en runs/opus --source zh --target en\n  "
-            "headwise translate --model runs/opus --text '你好'\n  headwise import opus-mt-en-zh "
+            "headwise translate --model runs/opus my/new.zh\n  headwise import opus-mt-en-zh "
             "runs/opus --source en --target zh --prefix '>>cmn_Hans<<'",
         ),
     )
@@ -44,8 +44,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "output",
         type=NewOutput,
         metavar="MODEL",
-        help=say("the bundle, a new directory", "导入后的模型，新目录") + NewOutput.note(),
+        help=say("the bundle, a new directory", "导入后的模型，新目录"),
     )
+    _add_languages(parser)
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
+
+
+def _add_languages(parser: argparse.ArgumentParser) -> None:
+    """Options for what the directory may not say."""
     parser.add_argument(
         "--source",
         metavar="LANG",
@@ -70,9 +78,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "e.g. '>>cmn_Hans<<'",
             "在每句源文前加上该代码，用于能译成多种语言的模型，例如 '>>cmn_Hans<<'",
         ),
-    )
-    parser.add_argument(
-        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
     )
 
 

@@ -12,8 +12,9 @@ from headwise.errors import CheckpointError, DataError, HeadwiseError, TrainingS
 from headwise.pocket import sentences
 from headwise.tasks.events import Silence
 from headwise.tasks.run import train
-from headwise.tasks.translation.adaptation import AdaptationRequest, adaptation_recipe
+from headwise.tasks.translation.adaptation import adaptation_recipe
 from headwise.tasks.translation.adaptation_report import REPORT, adapt
+from headwise.tasks.translation.adaptation_request import AdaptationRequest
 from headwise.tasks.translation.translator import Translator
 from headwise.tasks.translation.translator_start import find_translator_start
 from headwise.weights import read_tensors
@@ -208,7 +209,7 @@ def test_the_model_is_not_its_own_run(tiny_run: Path, own: str) -> None:
 
 
 def test_another_kind_of_model_is_refused(own: str, tmp_path: Path) -> None:
-    changes = ("model={kind: recurrent, dim: 8, hidden: 8}", "training.steps=1")
+    changes = ("model={kind: recurrent, dim: 8}", "training.steps=1")
     train(tiny_recipe(*changes), run=tmp_path / "recurrent")
     with pytest.raises(UsageError, match=r"of model\.kind=recurrent; only encoder_decoder"):
         adaptation_recipe(request_of(tmp_path / "recurrent", own, tmp_path / "run"))
@@ -228,5 +229,5 @@ def test_an_empty_general_corpus(tiny_run: Path, own: str, tmp_path: Path) -> No
     for code in ("en", "de"):
         Path(f"{own}-empty.{code}").write_text("", encoding="utf-8")
     request = request_of(tiny_run, own, tmp_path / "run", general=(f"{own}-empty",))
-    with pytest.raises(DataError, match="has 0 pairs; at least 1"):
+    with pytest.raises(DataError, match="is empty; a corpus needs at least one line"):
         adaptation_recipe(request)

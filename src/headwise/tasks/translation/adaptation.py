@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 from headwise.data.pairs.choices import (
@@ -38,6 +37,7 @@ from headwise.models.choices import EncoderDecoderSettings
 from headwise.settings import check_settings, read_yaml
 from headwise.tasks.bundle import TOKENIZER, OpenedBundle, open_bundle
 from headwise.tasks.recipe import recipe_from, require_translation
+from headwise.tasks.translation.adaptation_request import AdaptationRequest
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import load_fitting_tokenizers
 from headwise.training.choices import NoamSchedule, TrainingSettings
@@ -55,44 +55,6 @@ MAX_HELD_OUT, MAX_SHARE, OF = 500, 100, 1000
 MIN_PAIRS = 50
 SAMPLE = 2000
 """Pairs whose tokens are counted."""
-
-
-@dataclass(frozen=True)
-class AdaptationRequest:
-    """What is to be adapted to what."""
-
-    model: Path
-    data: tuple[str, ...]
-    """Own corpora, written as in data.train of a recipe; a mapping begins with a brace."""
-    run: Path
-    valid: tuple[str, ...] = ()
-    test: tuple[str, ...] = ()
-    """Held-out own corpora; empty: a part of `data`."""
-    general: tuple[str, ...] = ()
-    """Corpora of the kind that the model knows already."""
-    own_share: float = 0.5
-    """Share of own pairs among those that are seen, with general ones."""
-    overrides: tuple[str, ...] = ()
-
-    def check(self) -> None:
-        if not 0 < self.own_share <= 1:
-            raise UsageError(
-                f"--own-share is {self.own_share:g}; give a number above 0 and at most 1, e.g. 0.5",
-                f"--own-share 为 {self.own_share:g}；请给出大于 0 且不超过 1 的数，例如 0.5",
-            )
-        if bool(self.valid) != bool(self.test):
-            raise UsageError(
-                "--valid and --test go together: give both, or none (then parts of --data are "
-                "held out)",
-                "--valid 与 --test 须同时给出：请都给出，或都不给（此时从 --data 中留出一部分）",
-            )
-        if (self.run / "model").resolve() == self.model.resolve() or (
-            self.run.resolve() == self.model.resolve()
-        ):
-            raise UsageError(
-                f"--run {self.run} is the model that is adapted; give another directory",
-                f"--run {self.run} 就是要适应的模型；请给出另一个目录",
-            )
 
 
 def adaptation_recipe(request: AdaptationRequest) -> TranslationRecipe:
@@ -129,12 +91,13 @@ class _Counted:
 
     @property
     def trained(self) -> float:
-        """Pairs that are left for training."""
-        return self.pairs * (1 - 2 * self.held_out / OF)
+        """Pairs that are left for training, as often as the corpus's own weight says."""
+        return self.pairs * self.corpus.weight * (1 - 2 * self.held_out / OF)
 
-    def part(self, part: Part, source: str, **changes: Any) -> dict[str, Any]:
-        """The corpus as a recipe names this part of it."""
-        data = self.corpus.model_dump(mode="json", exclude_none=True) | changes
+    def part(self, part: Part, source: str, *, weight: float = 1.0) -> dict[str, Any]:
+        """The corpus as a recipe names this part of it; `weight` multiplies its own."""
+        data = self.corpus.model_dump(mode="json", exclude_none=True)
+        data |= {"weight": self.corpus.weight * weight}
         if isinstance(self.corpus, PocketCorpus):  # its parts share no sentence already
             return data if part == "train" else data | {"split": part, "count": MAX_HELD_OUT}
         if "split" in data:

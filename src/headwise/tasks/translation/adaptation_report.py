@@ -23,7 +23,8 @@ from headwise.storage import write_json
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.run import train
 from headwise.tasks.run_start import RunSummary
-from headwise.tasks.translation.adaptation import AdaptationRequest, adaptation_recipe
+from headwise.tasks.translation.adaptation import adaptation_recipe
+from headwise.tasks.translation.adaptation_request import AdaptationRequest
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translated_part import FOLDER, translate_pairs
 from headwise.tasks.translation.translator import Translator
