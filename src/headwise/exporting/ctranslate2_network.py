@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ctranslate2.specs.transformer_spec import TransformerSpec
 
 TOKENIZERS = ("sentencepiece", "imported_pieces")
-"""Kinds of text whose pieces a sentencepiece model cuts."""
+"""Kinds of text whose pieces a sentencepiece model cuts; the first can be trained."""
 ADDED = Sinusoidal | Learned
 KNOWN_POSITIONS = Sinusoidal | Learned | Rotary | Relative | Buckets
 
@@ -69,7 +69,7 @@ def require_expressible(settings: TranslatorSettings, *, tokenizer: str) -> Enco
 def _obstacles(settings: TranslatorSettings, *, tokenizer: str) -> Iterator[tuple[str, str]]:
     """Pairs of what the model has and what CTranslate2 supports instead."""
     if tokenizer not in TOKENIZERS:
-        yield f"text.kind={tokenizer}", ", ".join(TOKENIZERS)
+        yield f"text.kind={tokenizer}", TOKENIZERS[0]
     if not isinstance(settings, EncoderDecoderSettings):
         yield f"model.kind={settings.kind}", "encoder_decoder"
         return
