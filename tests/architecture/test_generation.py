@@ -41,6 +41,7 @@ SETTINGS_USED = {
     "exporting/ctranslate2_check.py",  # what CTranslate2 can express; all else is refused
     "exporting/ctranslate2_peer.py",  # greedy search, which it is compared with
     "exporting/ctranslate2_search.py",
+    "importing/marian_import.py",  # the search that a Marian model comes with
     "serving/api/decoding_options.py",  # beam search, where one candidate is not enough
     "serving/api/trace.py",  # the beam that a request describes
     "tasks/translation/distillation_search.py",  # a beam for the best, draws for samples

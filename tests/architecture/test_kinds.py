@@ -44,8 +44,9 @@ OTHER_MEANINGS = {
     "window": "an encoder of sentences that reads neighbours",
 }
 OWN_TABLES = {
-    # What another program or a kernel for a GPU can express, and activations by their torch
-    # functions.
+    # What another program or a kernel for a GPU can express, what is imported, and activations by
+    # their torch functions.
+    "src/headwise/importing/marian_network.py": {"relu", "gelu", "silu", "sinusoidal"},
     "src/headwise/blocks/inference/projection.py": {"relu", "gelu"},
     "src/headwise/gpu/projection.py": {"relu", "gelu"},
 }

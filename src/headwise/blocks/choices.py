@@ -12,7 +12,7 @@ from torch import nn
 from headwise.blocks.batch_norm import Batch
 from headwise.blocks.declaration import FeedForwardKind, NormKind
 from headwise.blocks.dropout import DropRate
-from headwise.blocks.feed_forward import Gated, Gelu, Relu
+from headwise.blocks.feed_forward import Gated, Gelu, Relu, Silu
 from headwise.blocks.normalization import Layer, Rms
 from headwise.blocks.power_norm import Power
 from headwise.errors import SettingsError
@@ -24,7 +24,7 @@ NORM_GROUP = "headwise.norms"
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 NormSettings = Annotated[Layer | Rms | Power | Batch, OpenChoice(NORM_GROUP, NormKind)]
-FeedForwardSettings = Annotated[Relu | Gelu | Gated, Field(discriminator="kind")]
+FeedForwardSettings = Annotated[Relu | Gelu | Silu | Gated, Field(discriminator="kind")]
 NORMS: tuple[type[NormKind], ...] = get_args(get_args(NormSettings)[0])
 FEED_FORWARDS: tuple[type[FeedForwardKind], ...] = get_args(get_args(FeedForwardSettings)[0])
 DEFAULT_NORM, DEFAULT_FEED_FORWARD = Layer(), Relu()
@@ -47,6 +47,7 @@ __all__ = [
     "Rate",
     "Relu",
     "Rms",
+    "Silu",
     "build_feed_forward",
     "build_norm",
     "check_recomputing",

@@ -1,6 +1,6 @@
 """The feed-forward network of a layer: two linear maps with a non-linearity between them.
 
-    plain:  y = activation(x W₁ + b₁) W₂ + b₂                activation = ReLU or GELU
+    plain:  y = activation(x W₁ + b₁) W₂ + b₂                activation = ReLU, GELU or SiLU
     gated:  y = (silu(x W_g) ⊙ (x W₁)) W₂                    Shazeer 2020 (SwiGLU)
 
 Vaswani et al. 2017, section 3.3. Attention moves information between tokens; the feed-forward
@@ -23,7 +23,11 @@ from headwise.blocks.linear_relu import linear_relu
 from headwise.initialization import InitialWeights, initial_linear, xavier
 from headwise.settings.kind import Words
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+}
 
 
 class FeedForward(nn.Module):
@@ -92,6 +96,25 @@ class Gelu(FeedForwardKind):
     summary: ClassVar[Words] = ("Two matrices with x·Φ(x) between.", "两个矩阵，中间取 x·Φ(x)。")
     paper: ClassVar[str] = "Hendrycks & Gimpel 2016, Gaussian Error Linear Units"
     formula: ClassVar[str] = "gelu(x W₁ + b₁) W₂ + b₂"
+
+    def build(self, *, dim: int, dropout_rate: float) -> nn.Module:
+        return FeedForward(
+            dim, self.hidden_width(dim=dim), activation=self.kind, dropout_rate=dropout_rate
+        )
+
+
+class Silu(FeedForwardKind):
+    """Two matrices with x·sigmoid(x) between, which Marian calls swish."""
+
+    kind: Literal["silu"] = "silu"
+
+    title: ClassVar[Words] = ("SiLU (swish)", "SiLU（swish）")
+    summary: ClassVar[Words] = (
+        "Two matrices with x·sigmoid(x) between, as in OPUS-MT models.",
+        "两个矩阵，中间取 x·sigmoid(x)，如 OPUS-MT 模型。",
+    )
+    paper: ClassVar[str] = "Ramachandran et al. 2017, Searching for Activation Functions"
+    formula: ClassVar[str] = "silu(x W₁ + b₁) W₂ + b₂"
 
     def build(self, *, dim: int, dropout_rate: float) -> nn.Module:
         return FeedForward(

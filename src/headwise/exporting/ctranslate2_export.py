@@ -31,6 +31,7 @@ from headwise.tasks.translation.length_limits import (
     longest_source,
     within_positions,
 )
+from headwise.text.imported_pieces import ImportedPieces
 from headwise.text.sentencepiece_tokenizer import PieceTokenizer
 from headwise.text.tokenizer_pair import PROBE_SENTENCES
 
@@ -84,8 +85,8 @@ def export_translator(
     settings = require_expressible(bundle.recipe.model, tokenizer=bundle.recipe.text.kind)
     model, source, target = bundle.model, bundle.tokenizers.source, bundle.tokenizers.target
     assert isinstance(model, EncoderDecoder)
-    assert isinstance(source, PieceTokenizer)
-    assert isinstance(target, PieceTokenizer)
+    assert isinstance(source, PieceTokenizer | ImportedPieces)
+    assert isinstance(target, PieceTokenizer | ImportedPieces)
     search = translate_search(within_positions(bundle.recipe.decoding, bundle.recipe.model))
 
     def build() -> Any:
@@ -157,8 +158,10 @@ def _choose_probes(bundle: TranslatorBundle, path: Path | None) -> Sequence[str]
     return readable
 
 
-def write_code(search: ForeignSearch, names: tuple[str, str]) -> str:
-    """A program that translates without Headwise; `names` are the files of the tokenizers."""
+def write_code(search: ForeignSearch, names: tuple[str, str], *, prefix: str | None = None) -> str:
+    """A program that translates without Headwise; `names` are the files of the tokenizers, `prefix`
+    a piece that stands before every source.
+    """
     options = ", ".join(f"{name}={value!r}" for name, value in search.options.items())
     shared = names[0] == names[1]
     second = (
@@ -166,6 +169,7 @@ def write_code(search: ForeignSearch, names: tuple[str, str]) -> str:
         if shared
         else f'sentencepiece.SentencePieceProcessor(model_file=f"{{directory}}/{names[1]}")'
     )
+    before = "" if prefix is None else f"[{prefix!r}] + "
     return f"""import ctranslate2
 import sentencepiece
 
@@ -184,7 +188,7 @@ def translate(lines):
     groups = {{}}  # CTranslate2 takes one limit a call, so lines with the same limit go together
     for number, line in enumerate(lines):
         if line.strip():
-            pieces = source.encode(line, out_type=str)
+            pieces = {before}source.encode(line, out_type=str)
             groups.setdefault(longest(pieces), []).append((number, pieces))
     texts = [""] * len(lines)
     for limit, group in groups.items():
@@ -194,6 +198,24 @@ def translate(lines):
             texts[number] = target.decode(result.hypotheses[0])
     return texts
 """
+
+
+def _prefix_of(bundle: TranslatorBundle) -> str | None:
+    source = bundle.tokenizers.source
+    return source.prefix if isinstance(source, ImportedPieces) else None
+
+
+def _beyond(bundle: TranslatorBundle) -> str:
+    """What Headwise does to texts that the code of the README does not."""
+    if isinstance(bundle.tokenizers.source, ImportedPieces):
+        return (
+            "Two things Headwise does beyond that: a source may begin with the code of a target\n"
+            "language, and a control character in a translation becomes a space."
+        )
+    return (
+        'Two things Headwise does beyond that: it writes a "▁" of the text itself as U+F8FE 1,\n'
+        "and a control character in a translation as a space."
+    )
 
 
 def write_readme(
@@ -231,11 +253,10 @@ Written by headwise {headwise.__version__}; weights: {weights}. Needs
 `pip install "ctranslate2>=4.8.4" sentencepiece` and nothing else.
 
 ```python
-{write_code(search, names)}```
+{write_code(search, names, prefix=_prefix_of(bundle))}```
 
-One sentence a line; a blank line stays blank. `search` and `longest` are the recipe's decoding. Two
-things Headwise does beyond that: it writes a "▁" of the text itself as U+F8FE 1, and a control
-character in a translation as a space.
+One sentence a line; a blank line stays blank. `search` and `longest` are the recipe's decoding.
+{_beyond(bundle)}
 {left_out}
 ## Checked
 

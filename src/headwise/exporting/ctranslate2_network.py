@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from headwise.attention.choices import AttentionSettings, Full, Fused
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.blocks.choices import Gated, Layer, Relu, Rms
+from headwise.blocks.choices import Gated, Layer, Relu, Rms, Silu
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.feed_forward import FeedForward, GatedFeedForward
 from headwise.blocks.normalization import LayerNorm, RMSNorm
@@ -43,6 +43,8 @@ from headwise.positions.t5 import T5Relation
 if TYPE_CHECKING:
     from ctranslate2.specs.transformer_spec import TransformerSpec
 
+TOKENIZERS = ("sentencepiece", "imported_pieces")
+"""Kinds of text whose pieces a sentencepiece model cuts; the first can be trained."""
 ADDED = Sinusoidal | Learned
 KNOWN_POSITIONS = Sinusoidal | Learned | Rotary | Relative | Buckets
 
@@ -66,8 +68,8 @@ def require_expressible(settings: TranslatorSettings, *, tokenizer: str) -> Enco
 
 def _obstacles(settings: TranslatorSettings, *, tokenizer: str) -> Iterator[tuple[str, str]]:
     """Pairs of what the model has and what CTranslate2 supports instead."""
-    if tokenizer != "sentencepiece":
-        yield f"text.kind={tokenizer}", "sentencepiece"
+    if tokenizer not in TOKENIZERS:
+        yield f"text.kind={tokenizer}", TOKENIZERS[0]
     if not isinstance(settings, EncoderDecoderSettings):
         yield f"model.kind={settings.kind}", "encoder_decoder"
         return
@@ -164,7 +166,7 @@ def _describe_shape(settings: EncoderDecoderSettings) -> dict[str, Any]:
     from ctranslate2.specs.common_spec import Activation
 
     match settings.feed_forward:
-        case Gated():
+        case Gated() | Silu():
             activation = Activation.SWISH
         case Relu():
             activation = Activation.RELU

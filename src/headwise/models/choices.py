@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal, overload
 
 import torch
@@ -81,6 +82,8 @@ class DecoderOnlySettings(StackSettings):
     """Multiply embeddings by √dim."""
     output_bias: bool = False
     """Add a learned bias to the logits."""
+    start_from: Path | None = None
+    """A language model (its bundle or run) whose tokenizer and weights the training begins with."""
 
     @model_validator(mode="after")
     def _check_heads(self) -> "DecoderOnlySettings":

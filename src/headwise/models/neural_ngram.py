@@ -15,6 +15,7 @@ Tested against: the formula in a hand-worked case, its gradient by differences, 
 sentences one by one.
 """
 
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import torch
@@ -43,6 +44,8 @@ class NeuralNgramSettings(Settings):
     """Direct connections from the vectors to the output."""
     dropout: DropRate = 0.0
     """Dropout before the output layer."""
+    start_from: Path | None = None
+    """A language model (its bundle or run) whose tokenizer and weights the training begins with."""
 
 
 class NeuralNgram(nn.Module):

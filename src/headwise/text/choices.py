@@ -15,6 +15,7 @@ from headwise.randomness import numpy_generator
 from headwise.settings import Settings
 from headwise.text.character_tokenizer import CharacterTokenizer, learn_characters
 from headwise.text.chinese_words import HanUnits, marker_of
+from headwise.text.imported_pieces import ImportedPieces
 from headwise.text.sentencepiece_tokenizer import PieceTokenizer, learn_pieces
 from headwise.text.sentencepiece_training import Watch
 from headwise.text.tokenizer import Tokenizer
@@ -23,6 +24,7 @@ from headwise.text.word_tokenizer import WordTokenizer, learn_words
 
 __all__ = [
     "CharacterSettings",
+    "ImportedPieceSettings",
     "SentencePieceSettings",
     "TextSettings",
     "TokenizerPair",
@@ -38,6 +40,7 @@ _TOKENIZERS = {
     "sentencepiece": PieceTokenizer,
     "words": WordTokenizer,
     "characters": CharacterTokenizer,
+    "imported_pieces": ImportedPieces,
 }
 
 
@@ -109,8 +112,24 @@ class CharacterSettings(Settings):
     min_count: int = pydantic.Field(default=1, ge=1)
 
 
+class ImportedPieceSettings(Settings):
+    """Pieces of sentencepiece, numbered by another program's list (`headwise import`)."""
+
+    has_exact_size: ClassVar[bool] = True
+
+    kind: Literal["imported_pieces"] = "imported_pieces"
+    size: int = pydantic.Field(default=8000, ge=5, le=1_000_000)
+    """Entries of the vocabulary, special ones included."""
+    shared: bool = True
+    """Both languages use one list of pieces; each has a sentencepiece model of its own."""
+    prefix: str | None = None
+    """An entry put before every source text that begins with none: the code of the target language
+    of a model that knows several, e.g. >>cmn_Hans<<."""
+
+
 TextSettings = Annotated[
-    SentencePieceSettings | WordSettings | CharacterSettings, pydantic.Field(discriminator="kind")
+    SentencePieceSettings | WordSettings | CharacterSettings | ImportedPieceSettings,
+    pydantic.Field(discriminator="kind"),
 ]
 
 
@@ -182,6 +201,14 @@ def learn_tokenizer(
             )
         case CharacterSettings():
             return learn_characters(lines, size=settings.size, min_count=settings.min_count)
+        case ImportedPieceSettings():
+            raise SettingsError(
+                f"text.kind={settings.kind} is the vocabulary of an imported model and is not "
+                "learnt from text; name that model in model.start_from, or set "
+                "text.kind=sentencepiece",
+                f"text.kind={settings.kind} 是导入模型自带的词表，不从文本学习；请用 "
+                "model.start_from 指明该模型，或设 text.kind=sentencepiece",
+            )
 
 
 def sample_evenly(items: Iterable[Item], limit: int, *, seed: int) -> list[Item]:

@@ -69,7 +69,7 @@ class PieceTokenizer:
         try:
             return list(self._processor.encode(escape(text)))
         except _ENCODING_ERRORS:
-            _require_unicode([text])
+            require_unicode([text])
             raise
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -82,7 +82,7 @@ class PieceTokenizer:
                 return [list(self._processor.encode(text)) for text in escaped]
             return list(self._processor.encode(escaped))
         except _ENCODING_ERRORS:
-            _require_unicode(texts)
+            require_unicode(texts)
             raise
 
     @functools.cached_property
@@ -142,7 +142,8 @@ class PieceTokenizer:
         )
 
 
-def _require_unicode(texts: Sequence[str]) -> None:
+def require_unicode(texts: Sequence[str]) -> None:
+    """Refuse lone surrogates, which are no text."""
     try:
         for text in texts:
             text.encode("utf-8")
@@ -247,10 +248,17 @@ def load_pieces(directory: Path, *, reversible: bool) -> PieceTokenizer:
     """A saved model. The caller has verified the manifest, because sentencepiece does not notice
     flipped bits.
     """
-    path = directory / MODEL_FILE
+    return PieceTokenizer(read_model(directory / MODEL_FILE), reversible=reversible)
+
+
+def read_model(path: Path) -> bytes:
+    """The content of a sentencepiece file that takes bounded memory and that sentencepiece can
+    read.
+    """
     with contextlib.suppress(OSError, RuntimeError):
         if 0 < path.stat().st_size <= MAX_MODEL_BYTES and is_bounded(model := path.read_bytes()):
-            return PieceTokenizer(model, reversible=reversible)
+            sentencepiece.SentencePieceProcessor(model_proto=model)
+            return model
     raise CheckpointError(
         f"is not a sentencepiece model of at most {MAX_MODEL_BYTES:,} bytes and {MAX_PIECES:,} "
         "pieces; use another copy of the model",

@@ -14,6 +14,7 @@ from typing import Any
 from headwise.errors import CheckpointError
 from headwise.storage import read_json, write_json
 from headwise.text.character_tokenizer import load_characters
+from headwise.text.imported_pieces import load_imported_pieces
 from headwise.text.known_words import KnownWords, load_known_words
 from headwise.text.sentencepiece_tokenizer import DESCRIPTION_FILE, load_pieces
 from headwise.text.tokenizer import NUM_SPECIAL, Tokenizer
@@ -111,6 +112,8 @@ def load_tokenizer(directory: Path) -> Tokenizer:
             return load_words(directory)
         case "characters":
             return load_characters(directory)
+        case "imported_pieces":
+            return load_imported_pieces(directory)
         case _:
             raise _damaged(directory / VOCABULARY_FILE)
 

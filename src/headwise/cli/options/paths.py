@@ -133,6 +133,19 @@ class ExistingRun(Input):
         return require_run(Path(self))
 
 
+class ExistingDirectory(Input):
+    """A directory of another program's files."""
+
+    def locate(self) -> Path | None:
+        path = Path(self)
+        if not path.is_dir():
+            raise UsageError(
+                f"{self} is not a directory; give the directory with the files of the model",
+                f"{self} 不是目录；请给出模型文件所在的目录",
+            )
+        return path
+
+
 class Output(str):
     """A file or directory that is written."""
 

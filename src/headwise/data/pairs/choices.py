@@ -117,7 +117,8 @@ class DataSettings(Settings):
     source: LanguageCode
     """Language code of the source: en in corpus/train.en, or a name in `columns`."""
     target: LanguageCode
-    train: Corpora = pydantic.Field(min_length=1)
+    train: Corpora
+    """Empty only in the recipe of an imported model, whose training is not known."""
     valid: Corpora = ()
     test: Corpora = ()
     filter: FilterSettings = FilterSettings()

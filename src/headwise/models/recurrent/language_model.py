@@ -19,6 +19,7 @@ text, step = whole.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import torch
@@ -84,6 +85,8 @@ class RecurrentSettings(Settings):
     penalty: RecurrentPenalty = RecurrentPenalty()
     tied: bool = False
     """Embedding and output share one matrix."""
+    start_from: Path | None = None
+    """A language model (its bundle or run) whose tokenizer and weights the training begins with."""
 
     @model_validator(mode="after")
     def _counts_no_dropout(self) -> "RecurrentSettings":

@@ -28,6 +28,7 @@ from headwise.tasks.events import Events
 from headwise.tasks.language.bundle import as_token_model, load_language_bundle
 from headwise.tasks.language.comparison_metrics import language_comparison_metrics
 from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.language.language_start import find_language_start
 from headwise.tasks.language.ngram_counting import (
     bound_memory,
     count_model,
@@ -69,7 +70,8 @@ class LanguageTask(Task[LanguageRecipe, TokenizedText]):
 
     def prepare(self, recipe: LanguageRecipe, directory: Path, watcher: Events) -> TokenizedText:
         check_measured(recipe)
-        return tokenize(recipe, watcher)
+        start = find_language_start(recipe)
+        return tokenize(recipe, watcher, None if start is None else start.tokenizer)
 
     def sizes(self, recipe: LanguageRecipe, prepared: TokenizedText) -> dict[str, Any]:
         return {
@@ -91,11 +93,17 @@ class LanguageTask(Task[LanguageRecipe, TokenizedText]):
         if module is None:
             return text
         parameters = sum(parameter.numel() for parameter in module.parameters())
-        training = recipe.training
-        return text + say(
-            f" of {parameters:,} parameters; {training.steps:,} steps of "
-            f"{training.batch_tokens:,} tokens",
-            f"，参数 {parameters:,}；共 {training.steps:,} 步，每步 {training.batch_tokens:,} 词元",
+        training, start = recipe.training, find_language_start(recipe)
+        begun = "" if start is None else start.describe(module) + "\n"
+        return (
+            begun
+            + text
+            + say(
+                f" of {parameters:,} parameters; {training.steps:,} steps of "
+                f"{training.batch_tokens:,} tokens",
+                f"，参数 {parameters:,}；共 {training.steps:,} 步，每步 "
+                f"{training.batch_tokens:,} 词元",
+            )
         )
 
     def measure(
@@ -171,10 +179,20 @@ class NeuralLanguageTask(LanguageTask, TrainedTask[LanguageRecipe, TokenizedText
         if recipe.model.kind == "recurrent":
             check_word_by_word(recipe.training)
 
+    def check(self, recipe: LanguageRecipe, *, num_processes: int, anyway: bool) -> None:
+        find_language_start(recipe)
+
     def build(self, recipe: LanguageRecipe, prepared: TokenizedText) -> LanguageNetwork:
         assert isinstance(recipe.model, NeuralSettings)
-        generator = torch_generator(recipe.training.seed, "weights")
-        return build_language_model(recipe.model, size=prepared.tokenizer.size, generator=generator)
+        network = build_language_model(
+            recipe.model,
+            size=prepared.tokenizer.size,
+            generator=torch_generator(recipe.training.seed, "weights"),
+        )
+        start = find_language_start(recipe)
+        if start is not None:
+            start.put_into(network)
+        return network
 
     def learner(
         self,

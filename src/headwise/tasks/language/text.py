@@ -42,17 +42,14 @@ class TokenizedText:
         return len(self.lines.lengths)
 
 
-def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
-    """Two passes over the training text: its vocabulary, its numbers. A vocabulary that is taken
-    over needs no pass."""
-    tokenizer = find_tokenizer(recipe)
+def tokenize(
+    recipe: LanguageRecipe, watcher: Events, given: Tokenizer | None = None
+) -> TokenizedText:
+    """Two passes over the training text: its vocabulary, its numbers. A vocabulary that is given or
+    taken over needs no pass."""
+    taken = given or find_tokenizer(recipe)
     watcher.note(say("reading the text …", "正在读取文本……"))
-    if tokenizer is None:
-        looked = say("lines looked through", "已浏览行数")
-        lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(looked, done, None))
-        tokenizer = learn_tokenizer(
-            recipe.text, lines, seed=recipe.training.seed, watch=watch_vocabulary(watcher)
-        )
+    tokenizer = taken or _learn_vocabulary(recipe, watcher)
     read = say("lines read", "已读行数")
     lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(read, done, None))
     tokens: list[np.ndarray] = []
@@ -72,6 +69,14 @@ def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
             f"data.train 只有 {len(text.lines.tokens)} 个词，无从学习词与词的先后；请给出更多文本",
         )
     return text
+
+
+def _learn_vocabulary(recipe: LanguageRecipe, watcher: Events) -> Tokenizer:
+    looked = say("lines looked through", "已浏览行数")
+    lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(looked, done, None))
+    return learn_tokenizer(
+        recipe.text, lines, seed=recipe.training.seed, watch=watch_vocabulary(watcher)
+    )
 
 
 def read_part(recipe: LanguageRecipe, part: Part) -> Iterator[str]:

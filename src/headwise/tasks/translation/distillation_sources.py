@@ -18,7 +18,7 @@ from headwise.data.pairs.choices import DataSettings, corpus_name, read_corpus
 from headwise.data.pairs.filtering import FilterSettings, check_text
 from headwise.data.pairs.parallel_files import Pair, read_parallel
 from headwise.data.text_lines import find_text_file, read_lines
-from headwise.errors import DataError
+from headwise.errors import DataError, UsageError
 
 Counted = Callable[[int], None]
 
@@ -81,6 +81,13 @@ class Corpora:
 
     def count(self, told: Counted | None = None) -> Sources:
         """One pass over everything: the checksum and the number of sentences."""
+        if not self.files and not self.data.train:
+            raise UsageError(
+                "the teacher was imported, and its training data are not known; name what it "
+                "shall translate: --source FILE, or data.train=my/train",
+                "教师是导入的模型，其训练数据未知；请指明要翻译的内容：--source FILE，或 "
+                "data.train=my/train",
+            )
         total, usable, checksum = 0, 0, hashlib.sha256()
         for total, line in enumerate(self.read(), start=1):
             if line is not None:

@@ -8,7 +8,7 @@ from headwise.data.pairs.choices import corpus_name
 from headwise.data.pairs.preparation import PreparedData, read_part
 from headwise.data.splits import Part
 from headwise.decoding.rules.phrases import check_shortest
-from headwise.errors import DataError
+from headwise.errors import DataError, SettingsError
 from headwise.models.limits import check_rows, source_limits
 from headwise.models.recurrent.choices import attends
 from headwise.models.recurrent.stepper import explain_missing_attention
@@ -26,6 +26,17 @@ def check_helpers(recipe: TranslationRecipe) -> None:
         check_judge(recipe.decoding.judge_path, recipe)
     if recipe.decoding.language_model_path is not None:
         check_fused(recipe.decoding.language_model_path)
+
+
+def check_named_train(recipe: TranslationRecipe) -> None:
+    """An imported model names no corpus: what it was trained on is not known."""
+    if not recipe.data.train:
+        raise SettingsError(
+            "data.train names no corpus, as the recipe of an imported model; name your own, e.g. "
+            "data.train=my/train, or use `headwise adapt`",
+            "data.train 没有指明语料（导入模型的配方即如此）；请给出自己的语料，例如 "
+            "data.train=my/train，或用 `headwise adapt`",
+        )
 
 
 def check_test(recipe: TranslationRecipe) -> None:

@@ -47,6 +47,7 @@ from headwise.tasks.translation.preflight import (
     check_decoding,
     check_helpers,
     check_lengths,
+    check_named_train,
     check_test,
 )
 from headwise.tasks.translation.recipe import TranslationRecipe
@@ -70,6 +71,9 @@ from headwise.training.precision import choose_device, choose_dtype, name_of
 
 class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     """Learn to translate from pairs of sentences."""
+
+    def check_training(self, recipe: TranslationRecipe) -> None:
+        check_named_train(recipe)
 
     def check(self, recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
         check_helpers(recipe)
@@ -166,7 +170,9 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         device = choose_device(recipe.training.device)
         precision = name_of(choose_dtype(recipe.training.precision, device))
         languages = f"{recipe.data.source} → {recipe.data.target}"
-        return say(
+        start = find_translator_start(recipe)
+        begun = "" if start is None else start.describe(module) + "\n"
+        return begun + say(
             f"{languages}: {pairs:,} pairs, vocabulary {vocabulary:,}, {parameters:,} parameters; "
             f"a batch is {shape.rows} rows of {shape.source} + {shape.target} tokens; "
             f"{recipe.training.steps:,} steps in {precision}",

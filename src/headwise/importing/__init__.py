@@ -1,0 +1,1 @@
+"""Imports trained models of other programs as bundles: Marian and OPUS-MT translators."""
