@@ -71,7 +71,8 @@ export function makeGraphDrawing(context) {
       1,
       ...shownLinks(vertices).map(({ from, link }) => link.vertex - from),
     );
-    const base = 24 + Math.min(TALLEST, 26 + farthest * 13);
+    // A curve reaches three quarters of the way to its control points.
+    const base = 24 + 0.75 * Math.min(TALLEST, 26 + farthest * 13);
     const longest = Math.max(...vertices.map((_, vertex) => widthOf(nameOf(vertex))));
     const width = Math.max(320, x(vertices.length) + longest * 0.6);
     const { svg, paint } = makeSheet(width, base + 36 + 0.85 * longest, live);
