@@ -268,7 +268,8 @@ def test_compare_parallel_prints_a_table(
     assert answer.status == 0, answer.err
     found = json.loads(answer.out)
     assert (found["sentences"], found["batches"]) == (2, [1, 2])
-    assert [row["decoding"] for row in found["rows"]] == ["greedy", "beam 5"]
+    own = [row["decoding"] for row in found["rows"] if "CTranslate2" not in row["decoding"]]
+    assert own == ["greedy", "beam 5"]
     assert Path("speed.svg").stat().st_size > 1000
     for wrong, message in (
         (("--plot", "x.txt"), "'x.txt' does not end in .png or .svg"),

@@ -73,6 +73,13 @@ CASES: dict[str, list[list[str]]] = {
         ["model", "--output", "new", "--source", "bad"],
         ["model", "--output", "new", "--source", "text", "--mode", "closest"],
     ],
+    "adapt": [
+        [MISSING, "--data", "text", "--run", "new"],
+        ["labels", "--data", "text", "--run", "new"],
+        ["model", "--data", "text"],
+        ["model", "--run", "new"],
+    ],
+    "import": [[MISSING, "new"], ["text", "new"], ["empty", "text"]],
     "translate": [
         ["--model", MISSING, "text"],
         ["--model", "words", "text"],

@@ -223,7 +223,8 @@ def test_arpa(headwise: Headwise, run: Path, tmp_path: Path) -> None:
 
 def test_the_schema_of_a_language_model(headwise: Headwise) -> None:
     schema = json.loads(headwise("schema", "language_modeling").out)
-    assert schema["properties"].keys() == {"task", "data", "text", "reading", "model", "training"}
+    sections = {"task", "data", "text", "tokenizer", "reading", "model", "training"}
+    assert schema["properties"].keys() == sections
     assert read_yaml(headwise("recipes", "ptb-ngram").out)["task"] == "language_modeling"
 
 

@@ -28,16 +28,18 @@ def test_it_says_that_it_lives_and_when_it_is_ready(client: TestClient) -> None:
 
 
 def test_models_are_listed_with_their_languages(client: TestClient) -> None:
-    listed = client.get("/v1/models").json()["models"]
-    assert listed == [
-        {
-            "name": "tiny",
-            "kind": "translator",
-            "source": "en",
-            "target": "de",
-            "architecture": "encoder_decoder",
-        }
-    ]
+    (listed,) = client.get("/v1/models").json()["models"]
+    decodings = listed.pop("decodings")
+    assert listed == {
+        "name": "tiny",
+        "kind": "translator",
+        "source": "en",
+        "target": "de",
+        "architecture": "encoder_decoder",
+        "output_form": "steps",
+        "pocket_wordings": "one",
+    }
+    assert {"greedy", "beam", "sampling"} < {one["kind"] for one in decodings}
 
 
 def test_a_translation_is_that_of_the_library(

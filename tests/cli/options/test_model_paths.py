@@ -48,6 +48,11 @@ COMMANDS: dict[str, tuple[list[str], set[str], Callable[[Path], Any] | None]] = 
         {TRANSLATION},
         Translator.load,
     ),
+    "adapt MODEL": (
+        ["adapt", "--data", GONE, "--run", "new", "--"],
+        {TRANSLATION},
+        Translator.load,
+    ),
     "compare parallel": (
         ["compare", "--source", GONE, "--reference", GONE, "parallel"],
         {TRANSLATION},

@@ -62,7 +62,6 @@ def test_a_resolved_recipe_reads_the_same() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"train": []}, "data|train: .*at least 1"),
         ({"target": "en"}, "source and target are both 'en'"),
         (
             {"train": {"path": "a", "split": {"by": "fr", "part": "train"}}},

@@ -77,10 +77,9 @@ class JointViterbiSettings(_GraphSettings):
     """0 compares probabilities, which prefers short outputs; 1 compares means."""
 
 
-class GraphBeamSettings(FusedSettings):
+class GraphBeamSettings(FusedSettings, _GraphSettings):
     """The best texts; the paths that write the same text are added up."""
 
-    output_forms: ClassVar[tuple[str, ...]] = ("graph",)
     summary: ClassVar[str] = "The best texts, each the sum of its paths."
     request_options: ClassVar[Mapping[str, RequestOption]] = {
         "size": RequestOption(5, low=1, high=8)
