@@ -7,6 +7,7 @@ from headwise.language import use_language
 from headwise.settings import read_yaml
 from headwise.tasks.recipe import load_recipe, recipe_from, write_recipe
 from headwise.tasks.recipe_files import read_recipe_text, shipped_recipes
+from headwise.tasks.run import train
 from headwise.tasks.table import task_words
 
 OWN = {"data": {"source": "en", "target": "de", "train": "my/train"}}
@@ -76,7 +77,6 @@ def test_data_alone_makes_a_recipe() -> None:
             "task：必须是 'translation' 或",
         ),
         (["model.encoder.attention.kind=fusd"], "no kind 'fusd'; choose one of", "可选："),
-        (["data.train=[]"], "data.train: must have at least 1 entries", "至少需要 1 项"),
         (
             ["data.train={path: x, wieght: 2}"],
             "data.train.0.wieght: unknown key; did you mean 'weight'?",
@@ -90,6 +90,14 @@ def test_combinations_that_cannot_be(overrides: list[str], en: str, zh: str) -> 
     assert en in str(caught.value)
     use_language("zh")
     assert zh in str(caught.value)
+
+
+def test_a_recipe_without_a_training_corpus_is_not_trained(tmp_path: Path) -> None:
+    """Only the recipe of an imported model names none."""
+    recipe = recipe_from(OWN, ["data.train=[]"])
+    with pytest.raises(SettingsError, match=r"data\.train names no corpus"):
+        train(recipe, run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_positions_must_reach_the_end_of_a_row() -> None:

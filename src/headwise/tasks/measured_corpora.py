@@ -36,7 +36,7 @@ def note_on_measuring(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) 
         else read_settings_file(find_recipe(recipe))
     )
     before, after = _corpora(data), _corpora(apply_overrides(data, overrides))
-    if _collections(before["train"]) & _collections(after["train"]):
+    if not after["train"] or _collections(before["train"]) & _collections(after["train"]):
         return None
     left = [
         part
