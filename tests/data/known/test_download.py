@@ -53,7 +53,9 @@ def test_what_publishers_send_becomes_the_text(
 
 
 @pytest.mark.parametrize(
-    "arrived", [b"no zip", zipped(TEXT.encode(), "other.txt"), zipped(TEXT.encode())[:40]]
+    "arrived",
+    [b"no zip", zipped(TEXT.encode(), "other.txt"), zipped(TEXT.encode())[:40]],
+    ids=["no zip", "another name", "cut off"],
 )
 def test_a_zip_that_is_none_leaves_nothing(arrived: bytes, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not the published file"):
