@@ -1,11 +1,12 @@
-"""Biases of attention scores, as values: a dense table, or one number for each distance.
+"""Biases that are added to attention scores: a dense table, or one number for each distance.
 
     score(i, j) ← score(i, j) + bias(head, j − i)
 
-A dense table [batch, head, query, key] is the general form. Most biases depend on the distance of
-key and query alone (Shaw et al. 2018, T5, ALiBi); `DistanceBias` then stores one number per head
-and distance. A kernel that computes few pairs asks for those with `at` and never builds the table.
-A bias of minus infinity hides a key, as a mask does.
+The classes hold numbers and no parameters; the modules that learn them are in `positions`. A dense
+table [batch, head, query, key] is the general form. Most biases depend on the distance of key and
+query alone (Shaw et al. 2018, T5, ALiBi); `DistanceBias` then stores one number per head and
+distance. A kernel that computes few pairs calls its method `at` with their indices and never builds
+the table. A bias of minus infinity hides a key, as a mask does.
 
 Tested against: the dense table, pair by pair.
 """

@@ -1,8 +1,8 @@
-"""Saves warnings with a run, and shows them again when it is resumed.
+"""Saves the warnings of a run in its directory, and shows them again when the run is resumed.
 
 For example, a run that learns from one corpus and is measured on another gets a warning when it
-begins (measured_corpora.py), and the warning is shown beside its results. A command with `--resume`
-does not repeat the changes to the recipe that caused the warning. So the run directory keeps it:
+begins (measured_corpora.py). The warning comes from `key=value` arguments on the command line, and
+a command with `--resume` has none. So the run directory keeps it, with the corpora it speaks of:
 
     runs/mine/notes.json   {"notes": ["data.train is …"], "corpora": {"train": …}}
 

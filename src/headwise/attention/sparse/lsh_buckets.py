@@ -1,15 +1,17 @@
-"""Finds the keys that share a hash bucket with a query, in every round of locality-sensitive
-hashing.
+"""Finds the pairs of tokens that share a hash bucket, for the Reformer's attention.
 
-    Tokens are sorted by bucket; the place of a token is its index in this order. A bucket is
-    contiguous, so the keys of token i are an interval of places:
+The tokens are hashed several times; each hashing is a round. In each round they are sorted by
+bucket, and the place of a token is its index in this order. A bucket is contiguous, so the keys of
+token i are an interval of places:
+
     low = max(start of the bucket, place − window)
     high = min(end of the bucket, place + window); causal: place
     i attends to j in a round  ⟺  low_i ≤ place_j ≤ high_i
 
-The tokens of a round are cut into blocks of `window` places. A block is compared with itself, the
-block before it and, without causality, the block after it. Two comparisons tell whether a pair of
-neighbouring blocks also shares a bucket in another round; only these answers are stored per pair.
+The sorted tokens of a round are cut into blocks of `window` places. A block is compared with
+itself, the block before it and, without causality, the block after it. A pair of tokens can be
+found in several rounds and must count once. So `compare` also returns for each pair the number of
+other rounds that find it: two comparisons for each of them.
 
 Tested against: the table of weights of kernels/reformer.py, through its tests and the laws.
 """

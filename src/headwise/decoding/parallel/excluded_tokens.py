@@ -1,9 +1,10 @@
-"""Tokens that a decoder without steps must not write at the position of a word.
+"""Lists the tokens that a parallel decoder must not choose as a word.
 
-A search token by token ends a sentence by writing </s>. A decoder that knows the length writes
-words only, so </s> is excluded like padding and <s>; the unknown token is excluded if so set.
+An autoregressive decoder ends a sentence by writing </s>. A parallel decoder whose length is known
+writes words at all of its positions, so </s> is excluded, like padding and <s>. The unknown token
+is excluded if the settings say so.
 
-Tested through every search of this folder.
+Tested through every search of decoding/parallel.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Sentence patterns of the pocket corpus that describe things: predicates, comparison, possession,
-relative clauses.
+"""Patterns of descriptive sentences: predicates, comparison, possession, relative clauses.
 
-A German adjective agrees with a noun that follows it and has no ending after the verb. In Chinese
-every modifier stands before its noun.
+The pocket corpus, the small parallel corpus built into the program, is generated from such
+patterns in English, German and Chinese. A German adjective agrees with a noun that follows it and
+has no ending after the verb. In Chinese every modifier stands before its noun.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Records of decodings (decoding/records.py) as replies, with a piece for every token.
+"""Converts a record of a decoding (decoding/records.py) to its reply (serving/schemas/records.py).
+
+A record holds token ids; the reply names each token by its text, a word or a part of one.
 
 Tested through `/v1/trace`, for each decoding.
 """

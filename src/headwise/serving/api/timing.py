@@ -1,7 +1,11 @@
-"""`POST /v1/time`: the time of one sentence. `POST /v1/wordings`: sentences with two right
-translations.
+"""Two routes with which the page compares models.
 
-Both compare models; the page shows them beside each other.
+    POST /v1/time        translates one sentence and measures how long it takes
+    POST /v1/wordings    translates sentences that have two right translations, and marks which
+                         translation each word comes from
+
+A model that mixes the two right translations in one sentence shows the multi-modality problem of
+parallel decoding.
 """
 
 from collections.abc import Callable

@@ -4,10 +4,12 @@
     the key is missing or unknown         401 or 403, and the request counts for the client address
     the server requires no keys           the request counts for the client address
 
-So refused requests are limited, too. LibreTranslate's clients send their key in the body. On those
-routes a request without a key in its headers counts for the client address until the body is read;
-if the body holds a known key, the request counts for the key instead. A body from which no key can
-be read (not JSON, a missing field) stays counted. Tested through the routes.
+So refused requests are limited, too.
+
+LibreTranslate's clients send their key in the body. On LibreTranslate's routes a request without a
+key in its headers is therefore let through as far as its body, and counts for the client address.
+If the body holds a known key, the request counts for the key instead; if not, it gets 401 or 403
+and still counts for the address. Tested through the routes.
 """
 
 from typing import Any

@@ -1,7 +1,9 @@
-"""What a decoding considered beside its result, as replies of `POST /v1/trace` tell it.
+"""Schemas of the part of `POST /v1/trace` that shows how a translation was found.
 
-One class for each record of decoding/records.py; `kind` says which. Log-probabilities are at least
--1e9, since JSON has no infinity.
+Each kind of decoding has its own class: the lengths that were tried, the fertilities of source
+tokens, the CTC grid, the graph, the rounds of drafting. The field `kind` of a reply tells the
+class. Log-probabilities are at least -1e9, since JSON has no infinity. The classes are filled from
+decoding/records.py by serving/api/record_reply.py.
 """
 
 from typing import Annotated, Literal
