@@ -59,12 +59,13 @@ def test_packed_rows_equal_sentences_one_by_one() -> None:
         for pair, one, alone in zip(PAIRS, parts, plain, strict=True)
     ]
     total = sum(
-        count * float((one.loss - alone.loss) / alone.num_tokens) for count, one, alone in guessed
+        count * ((one.loss - alone.loss) / alone.num_tokens).item()
+        for count, one, alone in guessed
     ) / sum(count for count, _, _ in guessed)
     packed = loss.loss(batch_of(PAIRS))
-    own = sum(float(alone.loss) for alone in plain)
+    own = sum(alone.loss.item() for alone in plain)
     assert float(packed.negative_log_likelihood) == pytest.approx(own, rel=1e-6)
-    assert float(packed.loss) == pytest.approx(own + total * float(packed.num_tokens), rel=1e-6)
+    assert packed.loss.item() == pytest.approx(own + total * int(packed.num_tokens), rel=1e-6)
 
 
 def choose_count(pair: tuple[list[int], list[int]]) -> int:
@@ -159,7 +160,7 @@ def test_it_learns_to_count() -> None:
         optimizer.zero_grad()
         found.loss.backward()
         optimizer.step()
-        losses.append(float(found.loss))
+        losses.append(found.loss.item())
     model.eval()
     one = batch_of([([6], [6])], width=3)
     read = model.encode(one.source, segment=one.source_segment, position=one.source_position)

@@ -163,10 +163,12 @@ def test_its_recipe_survives_being_written_and_a_kind_may_still_be_left_out(tmp_
 def test_it_is_described_and_planned() -> None:
     names = [part["name"] for part in describe_model("pocket-recurrent").as_dict()["parts"]]
     assert names == [
-        "embedding",
-        "recurrent_encoder",
-        "recurrent_decoder",
-        "source_attention",
+        "source_embedding.table",
+        "encoder.forwards.*.weights",
+        "encoder.backwards.*.weights",
+        "decoder.layers.layers.*.weights",
+        "decoder.attention.kernel.score",
+        "decoder.widen",
         "output",
     ]
     for attention in ("none", "luong"):
