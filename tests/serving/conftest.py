@@ -35,6 +35,4 @@ def running(
     try:
         yield found
     finally:
-        found.server.should_exit = True
-        found.thread.join(20)
-        assert not found.thread.is_alive()
+        found.stop()

@@ -23,8 +23,8 @@ POST = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: applica
 class RunningServer:
     """A server in a thread on a real socket, with a route that never stops sending."""
 
-    def __init__(self, models: dict[str, LoadedModel]) -> None:
-        settings = ServerSettings(port=0, deadline_seconds=0.5)
+    def __init__(self, models: dict[str, LoadedModel], *, deadline_seconds: float = 30) -> None:
+        settings = ServerSettings(port=0, deadline_seconds=deadline_seconds)
         app = create_app(models, settings)
         self.holds_back = threading.Event()
         """While it is set, nothing that was asked for slowly is answered."""
@@ -63,6 +63,11 @@ class RunningServer:
         found = socket.create_connection(("127.0.0.1", self.port), timeout=10)
         found.sendall(sent)
         return found
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(20)
+        assert not self.thread.is_alive()
 
     def is_answering(self) -> bool:
         asking = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
