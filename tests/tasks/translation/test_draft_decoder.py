@@ -59,8 +59,7 @@ def test_packed_rows_equal_sentences_one_by_one() -> None:
         for pair, one, alone in zip(PAIRS, parts, plain, strict=True)
     ]
     total = sum(
-        count * ((one.loss - alone.loss) / alone.num_tokens).item()
-        for count, one, alone in guessed
+        count * ((one.loss - alone.loss) / alone.num_tokens).item() for count, one, alone in guessed
     ) / sum(count for count, _, _ in guessed)
     packed = loss.loss(batch_of(PAIRS))
     own = sum(alone.loss.item() for alone in plain)
