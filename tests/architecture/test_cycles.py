@@ -14,7 +14,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwise"
+from tests.architecture.source_tree import MODULES as FILES
+from tests.architecture.source_tree import SOURCE, tree_of
+
 NOT_YET: dict[str, str] = {
     # Names that are still defined twice, and the folder that should choose another one.
 }
@@ -25,7 +27,7 @@ def _module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {_module(path): path for path in sorted(SOURCE.rglob("*.py"))}
+MODULES = {_module(path): path for path in FILES}
 
 
 def _imports(tree: ast.AST) -> Iterator[tuple[str, str | None]]:
@@ -46,7 +48,7 @@ def _graph() -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {}
     for module, path in MODULES.items():
         found = set()
-        for target, name in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+        for target, name in _imports(tree_of(path)):
             inner = f"{target}.{name}"
             found.add(inner if inner in MODULES else target)
         graph[module] = {one for one in found if one in MODULES and one != module}
@@ -94,7 +96,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_a_class_name_is_defined_once() -> None:
     places = defaultdict(list)
     for module, path in MODULES.items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef):
                 places[node.name.lstrip("_")].append(module)
     several = {name: found for name, found in places.items() if len(found) > 1}

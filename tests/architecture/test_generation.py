@@ -5,11 +5,11 @@ named elsewhere only where the tables below say why.
 """
 
 import ast
-from pathlib import Path
+from functools import cache
 
 from headwise.decoding.choices import decoding_kinds
+from tests.architecture.source_tree import MODULES, SOURCE, nodes_of
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwise"
 KNOWN = {
     "batches",
     "choices",
@@ -50,13 +50,14 @@ SETTINGS_USED = {
 }
 
 
+@cache
 def _imports() -> list[tuple[str, str, str]]:
     """(file, module of decoding, name) of every import from outside."""
     found = []
-    for path in SOURCE.rglob("*.py"):
+    for path in MODULES:
         if path.is_relative_to(SOURCE / "decoding"):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
                 "headwise.decoding"
             ):
@@ -79,9 +80,9 @@ def test_kinds_are_named_in_few_stated_places() -> None:
     kinds = {kind.model_fields["kind"].default for kind in decoding_kinds()}
     found = {
         (path.relative_to(SOURCE).as_posix(), node.value)
-        for path in SOURCE.rglob("*.py")
+        for path in MODULES
         if not path.is_relative_to(SOURCE / "decoding")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in kinds
     }
     assert found == NAMED_KINDS

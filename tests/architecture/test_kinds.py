@@ -17,6 +17,7 @@ from headwise.attention.score_choices import NORMALIZERS, SCORES
 from headwise.blocks.choices import FEED_FORWARDS, NORMS
 from headwise.positions.choices import BUILT_IN as POSITIONS
 from headwise.settings.kind import Kind
+from tests.architecture.source_tree import nodes_of
 
 ROOT = Path("src/headwise")
 KINDS: tuple[type[Kind], ...] = (
@@ -154,7 +155,7 @@ def test_an_alternative_is_read_from_the_declarations() -> None:
     named = []
     for path in sorted((ROOT / "attention").rglob("*.py")):
         own = {kind.word() for kind in KERNELS if path.stem in kind.__module__.split(".")}
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and "Error" in ast.unparse(node.func):
                 found = set(written.findall(ast.unparse(node))) & words - own
                 named += [f"{path}:{node.lineno}: {word}" for word in found]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "headwise"
+from tests.architecture.source_tree import MODULES, ROOT, SOURCE, nodes_of, text_of, tree_of
+
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_PARAMETERS, MAX_PARTS = 400, 60, 8, 10
 
 # Functions that may have more than eight parameters, and why.
@@ -38,23 +38,7 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-SOURCES = sorted(SOURCE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-
-
-@cache
-def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-@cache
-def _parse(path: Path) -> ast.Module:
-    return ast.parse(_read(path))
-
-
-@cache
-def _nodes(path: Path) -> list[ast.AST]:
-    return list(ast.walk(_parse(path)))
 
 
 @cache
@@ -62,8 +46,8 @@ def _functions() -> list[tuple[str, Function, bool]]:
     """Every function, where it stands, and whether it is a method (its first parameter is the
     object itself)."""
     found = []
-    for path in SOURCES:
-        for node in _nodes(path):
+    for path in MODULES:
+        for node in nodes_of(path):
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, Function):
                     free = any(
@@ -79,20 +63,22 @@ def _functions() -> list[tuple[str, Function, bool]]:
 def _calls() -> list[tuple[Path, str, ast.Call]]:
     return [
         (path, ast.unparse(node.func), node)
-        for path in SOURCES
-        for node in _nodes(path)
+        for path in MODULES
+        for node in nodes_of(path)
         if isinstance(node, ast.Call)
     ]
 
 
 def test_a_file_can_be_read_in_one_sitting() -> None:
-    lengths = {_name(path): len(_read(path).splitlines()) for path in [*SOURCES, *TESTS]}
+    lengths = {_name(path): len(text_of(path).splitlines()) for path in [*MODULES, *TESTS]}
     assert {name: length for name, length in lengths.items() if length > MAX_FILE_LINES} == {}
 
 
 def test_a_module_says_what_it_is() -> None:
     silent = [
-        _name(path) for path in SOURCES if _parse(path).body and not ast.get_docstring(_parse(path))
+        _name(path)
+        for path in MODULES
+        if tree_of(path).body and not ast.get_docstring(tree_of(path))
     ]
     assert silent == []
 
@@ -155,8 +141,8 @@ def test_nothing_runs_code_from_data_or_touches_a_global_seed() -> None:
         for path, _, call in _calls()
         if any(keyword.arg == "shell" for keyword in call.keywords)
     ]
-    for path in SOURCES:
-        for node in _nodes(path):
+    for path in MODULES:
+        for node in nodes_of(path):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if {name.split(".")[0] for name in names} & FORBIDDEN_IMPORTS:
@@ -184,7 +170,7 @@ def test_shapes_are_annotations_and_not_text() -> None:
     """Annotations from the future are strings, which the checker of shapes would never see."""
     future = "from __future__ import " + "annotations"
     assert [
-        _name(path) for path in SOURCES if future in _read(path) and "jaxtyping" in _read(path)
+        _name(path) for path in MODULES if future in text_of(path) and "jaxtyping" in text_of(path)
     ] == []
 
 
@@ -199,12 +185,12 @@ def test_the_yaml_loader_is_a_safe_one() -> None:
 def test_nothing_is_left_for_later() -> None:
     # The words are put together here so that this file does not find itself.
     marks = re.compile("|".join((r"\bTO" + "DO", r"\bFIX" + "ME", r"\bXX" + "X", r"\bHA" + "CK")))
-    assert [_name(path) for path in [*SOURCES, *TESTS] if marks.search(_read(path))] == []
+    assert [_name(path) for path in [*MODULES, *TESTS] if marks.search(text_of(path))] == []
 
 
 def test_no_drawer_for_odds_and_ends() -> None:
     drawers = {"utils", "util", "helpers", "helper", "common", "misc"}
-    places = [path.relative_to(ROOT).with_suffix("") for path in [*SOURCES, *TESTS]]
+    places = [path.relative_to(ROOT).with_suffix("") for path in [*MODULES, *TESTS]]
     assert [place.as_posix() for place in places if drawers & set(place.parts)] == []
 
 
@@ -281,7 +267,7 @@ def test_no_assert_judges_input() -> None:
     found = [
         f"{_name(path)}:{node.lineno}"
         for path in files
-        for node in _nodes(path)
+        for node in nodes_of(path)
         if isinstance(node, ast.Assert)
     ]
     assert not found, f"raise instead: {found}"

@@ -11,8 +11,9 @@ import re
 from pathlib import Path
 
 from headwise.tasks.table import TASKS
+from tests.architecture.source_tree import MODULES, nodes_of, text_of
+from tests.architecture.source_tree import SOURCE as ROOT
 
-ROOT = Path(__file__).resolve().parents[2] / "src" / "headwise"
 TABLE = "tasks/table.py"
 WORDS = {entry.word for entry in TASKS}
 RECIPES = {entry.recipe_type.__name__ for entry in TASKS}
@@ -54,21 +55,25 @@ def _is_of_a_task(path: Path) -> bool:
 
 SOURCES = [
     path
-    for path in (*sorted(ROOT.rglob("*.py")), *sorted((ROOT / "explorer/static").rglob("*.js")))
+    for path in (*MODULES, *sorted((ROOT / "explorer/static").rglob("*.js")))
     if not _is_of_a_task(path) and _place(path) != TABLE
 ]
 
 
 def _literals(path: Path) -> set[str]:
-    text = path.read_text(encoding="utf-8")
+    text = text_of(path)
     if path.suffix == ".js":
         # Of the page, names of tasks; a class of CSS is none.
         return set(re.findall(r"(?<!class: )[\"'`](\w+)[\"'`]", text))
     return {
         node.value
-        for node in ast.walk(ast.parse(text))
+        for node in nodes_of(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
+
+
+def _calls_isinstance(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id == "isinstance"
 
 
 def _checked_types(path: Path) -> set[str]:
@@ -76,8 +81,8 @@ def _checked_types(path: Path) -> set[str]:
     found = set()
     if path.suffix != ".py":
         return found
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+    for node in nodes_of(path):
+        if isinstance(node, ast.Call) and _calls_isinstance(node):
             found |= set(re.findall(r"\w+", ast.unparse(node.args[1])))
         elif isinstance(node, ast.MatchClass):
             found.add(ast.unparse(node.cls))

@@ -51,8 +51,8 @@ def test_both_languages_have_the_same_chapters() -> None:
 def test_both_languages_have_the_same_build(pair: tuple[Page, Page]) -> None:
     english, chinese = pair
     assert [level for level, _ in english.headings] == [level for level, _ in chinese.headings]
-    assert [block.language for block in english.blocks] == [
-        block.language for block in chinese.blocks
+    assert [(block.language, block.is_run) for block in english.blocks] == [
+        (block.language, block.is_run) for block in chinese.blocks
     ]
     assert [command for _, command in english.commands()] == [
         command for _, command in chinese.commands()
@@ -62,6 +62,7 @@ def test_both_languages_have_the_same_build(pair: tuple[Page, Page]) -> None:
         match one.language:
             case "python":  # comments may differ, code may not
                 assert ast.dump(ast.parse(one.text)) == ast.dump(ast.parse(other.text)), where
+                assert (one.output is None) == (other.output is None), where
             case "yaml":
                 assert read_yaml(one.text) == read_yaml(other.text), where
             case "text" if one.text != other.text:
