@@ -36,6 +36,7 @@ from headwise.tasks.recurrent_training import (
 )
 from headwise.tasks.translation.declared_results import METRICS, RESULTS
 from headwise.tasks.translation.form import FORM
+from headwise.tasks.translation.sampling_check import check_scheduled_sampling
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import (
     CrossEntropyObjective,
@@ -45,6 +46,7 @@ from headwise.training.choices import (
     TrainingSettings,
 )
 from headwise.training.parallel.ctc_ngrams import ORDERS
+from headwise.training.sampling_choices import ScheduledSamplingObjective
 
 PARALLEL = str(ParallelSettings.model_fields["kind"].default)
 
@@ -62,7 +64,11 @@ class EvaluationSettings(Settings):
 
 
 TranslationObjective = Annotated[
-    CrossEntropyObjective | MaskedObjective | GlancingObjective | NgramObjective,
+    CrossEntropyObjective
+    | MaskedObjective
+    | GlancingObjective
+    | NgramObjective
+    | ScheduledSamplingObjective,
     Field(discriminator="kind"),
 ]
 
@@ -219,6 +225,8 @@ def check_objective(objective: TranslationObjective, model: ModelSettings) -> No
         )
     if isinstance(objective, NgramObjective):
         check_ngrams(objective, model)
+    if isinstance(objective, ScheduledSamplingObjective):
+        check_scheduled_sampling(objective, model)
     if not isinstance(model, ParallelSettings):
         return
     check_whole_targets(objective, model)
