@@ -284,3 +284,10 @@ def test_what_cannot_learn_so_is_refused(
 ) -> None:
     with pytest.raises(SettingsError, match=message):
         recipe_of(model, **objective)
+
+
+def test_sharded_weights_are_refused() -> None:
+    data = recipe_of(TRANSFORMER).model_dump(mode="json")
+    data["training"]["parallel"] = {"kind": "sharded"}
+    with pytest.raises(SettingsError, match=r"set training\.parallel\.kind=replicated"):
+        check_settings(TranslationRecipe, data)

@@ -166,7 +166,10 @@ class TranslationRecipe(AnyRecipe):
         if isinstance(self.model, ParallelSettings) and not self.model.has_static_shapes:
             check_not_recorded(self.training, self.model)
         check_output_form(self.decoding, output_form(self.model))
-        check_objective(self.training.objective, self.model)
+        objective = self.training.objective
+        if isinstance(objective, ScheduledSamplingObjective):
+            check_scheduled_sampling(objective, self.model, self.training.parallel)
+        check_objective(objective, self.model)
 
     def _check_drafting(self) -> None:
         if not isinstance(self.decoding, DraftedSettings):
@@ -225,8 +228,6 @@ def check_objective(objective: TranslationObjective, model: ModelSettings) -> No
         )
     if isinstance(objective, NgramObjective):
         check_ngrams(objective, model)
-    if isinstance(objective, ScheduledSamplingObjective):
-        check_scheduled_sampling(objective, model)
     if not isinstance(model, ParallelSettings):
         return
     check_whole_targets(objective, model)

@@ -4,12 +4,23 @@ from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.parallel.choices import ParallelSettings
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
+from headwise.training.choices import LayoutSettings, ShardedLayout
 from headwise.training.sampling_choices import MixingInSteps, ScheduledSamplingObjective
 
 
-def check_scheduled_sampling(objective: ScheduledSamplingObjective, model: ModelSettings) -> None:
+def check_scheduled_sampling(
+    objective: ScheduledSamplingObjective, model: ModelSettings, layout: LayoutSettings
+) -> None:
     """Refuse a model whose inputs cannot be replaced by its own predictions in this way."""
     name = f"training.objective.kind={objective.kind}"
+    if isinstance(layout, ShardedLayout):
+        raise SettingsError(
+            f"{name} runs the decoder several times for one pass of the encoder, but with "
+            f"training.parallel.kind={layout.kind} weights are gathered for one pass of the whole "
+            "model; set training.parallel.kind=replicated",
+            f"{name} 编码一次而解码多遍，而 training.parallel.kind={layout.kind} "
+            "只为整个模型的一遍计算收集权重；请设 training.parallel.kind=replicated",
+        )
     if isinstance(model, ParallelSettings):
         raise SettingsError(
             f"{name} lets a decoder read its own previous tokens, but model.kind={model.kind} "
