@@ -64,30 +64,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=say("its reference translations", "其参考译文"),
     )
-    parser.add_argument(
-        "--tokens",
-        type=positive,
-        default=1,
-        metavar="N",
-        help=say("wrong tokens at the beginning (default: 1)", "开头的错误词元数（默认 1）"),
-    )
-    parser.add_argument(
-        "--wrong",
-        choices=("frequent", "likely"),
-        default="frequent",
-        help=say(
-            "draw them among the 20 tokens most frequent at their place in the references, or "
-            "the 5 most probable ones of the model itself (default: frequent)",
-            "取自参考译文同一位置最常见的 20 个词元，或模型自己认为最可能的 5 个（默认 frequent）",
-        ),
-    )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=1,
-        metavar="N",
-        help=say("seed of the wrong tokens (default: 1)", "选取错误词元的种子（默认 1）"),
-    )
+    _add_wrong(parser)
     parser.add_argument(
         "--sentences",
         type=positive,
@@ -111,6 +88,34 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_computing(parser)
     parser.add_argument(
         "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
+
+
+def _add_wrong(parser: argparse.ArgumentParser) -> None:
+    """Options for the wrong beginning."""
+    parser.add_argument(
+        "--tokens",
+        type=positive,
+        default=1,
+        metavar="N",
+        help=say("wrong tokens at the beginning (default: 1)", "开头的错误词元数（默认 1）"),
+    )
+    parser.add_argument(
+        "--wrong",
+        choices=("frequent", "likely"),
+        default="frequent",
+        help=say(
+            "draw them among the 20 tokens most frequent at their place in the references, or "
+            "the 5 most probable ones of the model itself (default: frequent)",
+            "取自参考译文同一位置最常见的 20 个词元，或模型自己认为最可能的 5 个（默认 frequent）",
+        ),
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help=say("seed of the wrong tokens (default: 1)", "选取错误词元的种子（默认 1）"),
     )
 
 

@@ -21,7 +21,7 @@ from headwise.errors import DataError, UsageError
 from headwise.language import say
 from headwise.models.limits import target_limits
 from headwise.tasks.events import Events, Silence
-from headwise.tasks.translation.forced_states import Agreement, measure_agreement
+from headwise.tasks.translation.forced_states import DecoderAgreement, measure_agreement
 from headwise.tasks.translation.length_limits import MAX_SOURCE_TOKENS
 from headwise.tasks.translation.translator import Translator
 from headwise.tasks.translation.wrong_prefix import (
@@ -42,7 +42,7 @@ class ExposureRow:
 
     model: str
     after: AfterPrefix
-    agreement: Agreement
+    agreement: DecoderAgreement
     num_sentences: int
 
     def as_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from headwise.models.translation_model import TranslationModel
 from headwise.settings import check_settings
 from headwise.tasks.translation import forced_states
 from headwise.tasks.translation.forced_states import (
-    Agreement,
+    DecoderAgreement,
     compare_states,
     measure_agreement,
 )
@@ -104,7 +104,7 @@ def test_what_was_written_right_agrees_everywhere(model: TranslationModel) -> No
 
 
 def test_the_mean_of_all_positions_weighs_them_by_sentences() -> None:
-    found = Agreement((3, 1), (1.0, 0.0), (0.0, 0.8), (1.0, 0.6))
+    found = DecoderAgreement((3, 1), (1.0, 0.0), (0.0, 0.8), (1.0, 0.6))
     assert found.overall == pytest.approx((0.75, 0.2, 0.9))
     assert found.as_dict()["by_position"] == [
         {

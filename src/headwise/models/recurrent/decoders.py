@@ -144,7 +144,8 @@ class RecurrentDecoder(nn.Module, ABC):
     ) -> Float[Tensor, "pair target dim"]:
         """All outputs, where each input but `first` is found from the output before it."""
         memory = self.prepare(memory)
-        state, x, outputs = self.start(memory), first, []
+        state, x = self.start(memory), first
+        outputs: list[Tensor] = []
         for time in range(length):
             if time:
                 x = read(time, outputs[-1])

@@ -38,7 +38,7 @@ MAX_LOGITS = 1 << 22
 
 
 @dataclass(frozen=True)
-class Agreement:
+class DecoderAgreement:
     """Means over the sentences that reach each position; position 1 is that of the first token."""
 
     num_sentences: tuple[int, ...]
@@ -120,7 +120,7 @@ def measure_agreement(
     written: Sequence[Sequence[int]],
     *,
     num_positions: int,
-) -> Agreement:
+) -> DecoderAgreement:
     """Compare the decoder along the references and along what it wrote, at the first positions that
     both have, that of the end included.
     """
@@ -142,7 +142,7 @@ def measure_agreement(
     used = int((totals[0] > 0).sum())
     counts = totals[0, :used]
     means = [tuple((line[:used] / counts).tolist()) for line in totals[1:]]
-    return Agreement(tuple(counts.astype(int).tolist()), *means)
+    return DecoderAgreement(tuple(counts.astype(int).tolist()), *means)
 
 
 def compare_states(
@@ -150,7 +150,7 @@ def compare_states(
     right: Float[Tensor, "position dim"],
     own: Float[Tensor, "position dim"],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Agreement, total variation and cosine at each position."""
+    """DecoderAgreement, total variation and cosine at each position."""
     size = max(1, MAX_LOGITS // len(model.output.weight))
     agreement, distance = [], []
     for one, other in _chunks(right, own, size):

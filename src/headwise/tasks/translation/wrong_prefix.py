@@ -23,15 +23,14 @@ of what the model writes itself gives the same translation.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 
 from headwise.decoding.batches import generate_stream
-from headwise.decoding.generation_settings import GenerationSettings
-from headwise.decoding.rules.constraints import SentenceRules
-from headwise.decoding.search.greedy import GreedySettings
+from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
 from headwise.evaluation.translation import TranslationScores, score_translations
 from headwise.randomness import numpy_generator
@@ -121,28 +120,21 @@ def continue_after(
 ) -> list[Tokens]:
     """What greedy search writes after each prefix."""
     settings = greedy_settings(translator)
+    phrases = encode_phrases(settings, translator.tokenizers.target)
     results = generate_stream(
         translator.generator(settings),
         (pair.source for pair in pairs),
         settings,
-        rules=[SentenceRules(prefix) for prefix in prefixes],
+        rules=[replace(phrases, prefix=prefix) for prefix in prefixes],
     )
     return [
         result.best.tokens[len(prefix) :] for result, prefix in zip(results, prefixes, strict=True)
     ]
 
 
-def greedy_settings(translator: Translator) -> GreedySettings:
-    """Greedy search within the lengths of the recipe."""
-    decoding = translator.recipe.decoding
-    lengths = (
-        {"max_length": decoding.max_length, "batching": decoding.batching}
-        if isinstance(decoding, GenerationSettings)
-        else {}
-    )
-    settings = translator.within_positions(GreedySettings(**lengths))  # type: ignore[arg-type]
-    assert isinstance(settings, GreedySettings)
-    return settings
+def greedy_settings(translator: Translator) -> DecodingSettings:
+    """Greedy search, with what else the recipe says about searches."""
+    return translator.within_positions(translator.settings(["kind=greedy"]))
 
 
 def measure_after_prefixes(
