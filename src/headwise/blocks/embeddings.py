@@ -42,7 +42,22 @@ class TokenEmbedding(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "batch time"], position: Int[Tensor, "batch time"], *, length: int
     ) -> Float[Tensor, "batch time dim"]:
-        x = self.table(tokens) * self.scale
+        return self._place(self.table(tokens), position, length=length)
+
+    def mix(
+        self,
+        tokens: Int[Tensor, "batch time choice"],
+        weights: Float[Tensor, "batch time choice"],
+        position: Int[Tensor, "batch time"],
+        *,
+        length: int,
+    ) -> Float[Tensor, "batch time dim"]:
+        """The weighted sum of several tokens' embeddings at each position."""
+        mixed = (self.table(tokens) * weights[..., None]).sum(-2)
+        return self._place(mixed, position, length=length)
+
+    def _place(self, vectors: Tensor, position: Tensor, *, length: int) -> Tensor:
+        x = vectors * self.scale
         if self.positions is not None:
             x = x + self.positions(position, length=length)
         return drop(x, self.dropout_rate, training=self.training)

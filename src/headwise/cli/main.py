@@ -40,6 +40,7 @@ COMMANDS = (
     "serve",
     "key",
     "evaluate",
+    "exposure",
     "export",
     "import",
     "attend",

@@ -21,6 +21,7 @@ from typing import Protocol
 
 from sacrebleu.metrics import BLEU
 
+from headwise.comparing.compared_pairs import read_test_pairs
 from headwise.comparing.parallel_decodings import (
     check_used,
     decodings_of,
@@ -30,9 +31,7 @@ from headwise.comparing.parallel_decodings import (
 from headwise.comparing.parallel_request import ParallelRequest
 from headwise.comparing.parallel_table import ParallelComparison, ParallelRow, default_name
 from headwise.comparing.parallel_timing import Speed, texts_for, time_in_turns
-from headwise.data.pairs.choices import corpus_name
 from headwise.data.pairs.parallel_files import Pair
-from headwise.data.pairs.preparation import read_part
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.generation_settings import Batching
 from headwise.errors import DataError, HeadwiseError, UsageError
@@ -42,7 +41,6 @@ from headwise.language import say
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.machine import describe_machine
 from headwise.tasks.run import count_parameters
-from headwise.tasks.text_input import read_text_lines
 from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translated_part import (
@@ -144,7 +142,9 @@ def compare_parallel(
     bundles = [load_translator_bundle(model) for model in request.models]
     names = _names(request.models)
     baseline = _check_models(bundles, request.models)
-    pairs, test = _read_test(request, bundles[0])
+    pairs, test = read_test_pairs(
+        request.source, request.reference, first=bundles[0].recipe, model=request.models[0]
+    )
     candidates, left_out = _candidates(request, bundles, names, make_peer)
     parts = []
     for done, one in enumerate(candidates):
@@ -207,35 +207,6 @@ def _check_models(bundles: Sequence[TranslatorBundle], models: Sequence[Path]) -
         "给出的模型都是并行的，而速度要与自回归模型比较；请加入一个，例如教师模型：headwise "
         "compare parallel runs/teacher " + " ".join(map(str, models)),
     )
-
-
-def _read_test(request: ParallelRequest, first: TranslatorBundle) -> tuple[list[Pair], str]:
-    """The test sentences and where they come from."""
-    if request.source is not None and request.reference is not None:
-        sources = list(read_text_lines(request.source))
-        references = list(read_text_lines(request.reference))
-        if len(sources) != len(references):
-            raise DataError(
-                f"has {len(references):,} lines, but {request.source} has {len(sources):,}; source "
-                "and reference must match line by line",
-                f"有 {len(references):,} 行，而 {request.source} 有 {len(sources):,} 行；"
-                "源文与参考译文必须逐行对应",
-                file=request.reference,
-            )
-        pairs = [
-            Pair(*both, str(request.source), line)
-            for line, both in enumerate(zip(sources, references, strict=True), start=1)
-        ]
-        return pairs, str(request.source)
-    data = first.recipe.data
-    if not data.test:
-        raise UsageError(
-            f"the recipe of {request.models[0]} has no test set (data.test); give one: --source "
-            f"test.{data.source} --reference test.{data.target}",
-            f"{request.models[0]} 的配方没有测试集（data.test）；请给出：--source "
-            f"test.{data.source} --reference test.{data.target}",
-        )
-    return list(read_part(data, "test")), ", ".join(map(corpus_name, data.test))
 
 
 def _candidates(

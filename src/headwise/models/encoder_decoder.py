@@ -32,6 +32,7 @@ from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.models.draft_decoder import DraftDecoder
 from headwise.models.draft_heads import DraftHeads
+from headwise.models.training_step import TrainingStep
 from headwise.models.translation_model import TranslationModel
 from headwise.settings.part_names import PartNames
 
@@ -74,6 +75,7 @@ class EncoderDecoder(TranslationModel):
         self.output = output
         self.draft_heads = draft_heads
         self.draft_decoder = draft_decoder
+        self.training_step = TrainingStep()
         self.is_causal = all(block.is_causal for block in decoder)
         """Whether the decoder writes from left to right; its blocks declare it."""
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
@@ -115,8 +117,25 @@ class EncoderDecoder(TranslationModel):
         target_position: Int[Tensor, "row target"],
     ) -> Float[Tensor, "row target dim"]:
         """Hidden states of the decoder, given the encoder's memory."""
-        length = target_input.shape[1]
-        x = self.target_embedding(target_input, target_position, length=length)
+        return self.decode_embedded(
+            self.target_embedding(target_input, target_position, length=target_input.shape[1]),
+            memory,
+            source_segment=source_segment,
+            target_segment=target_segment,
+            target_position=target_position,
+        )
+
+    def decode_embedded(
+        self,
+        x: Float[Tensor, "row target dim"],
+        memory: Float[Tensor, "row source dim"],
+        *,
+        source_segment: Int[Tensor, "row source"],
+        target_segment: Int[Tensor, "row target"],
+        target_position: Int[Tensor, "row target"],
+    ) -> Float[Tensor, "row target dim"]:
+        """The same for inputs that are embedded already, such as mixtures of several tokens."""
+        length = x.shape[1]
         own = segments(target_segment, target_segment)
         mask = (causal() & own if self.is_causal else own).ignoring_blind()
         cross_mask = segments(target_segment, source_segment).ignoring_blind()

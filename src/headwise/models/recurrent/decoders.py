@@ -20,7 +20,7 @@ once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -94,6 +94,8 @@ class SourceAttention(nn.Module):
         return weights @ memory.states, weights
 
 
+NextInput = Callable[[int, Float[Tensor, "pair dim"]], Float[Tensor, "pair dim"]]
+"""The input at a position, given the output that predicts its token."""
 Step = tuple[Float[Tensor, "pair dim"], WritingState, Float[Tensor, "pair source"] | None]
 """The output that predicts the next word, the state after it, and the attention weights."""
 
@@ -136,6 +138,20 @@ class RecurrentDecoder(nn.Module, ABC):
             looked.append(weights)
         maps = [weights for weights in looked if weights is not None]
         return torch.stack(outputs, 1), torch.stack(maps, 1) if maps else None
+
+    def write(
+        self, first: Float[Tensor, "pair dim"], memory: Memory, read: NextInput, *, length: int
+    ) -> Float[Tensor, "pair target dim"]:
+        """All outputs, where each input but `first` is found from the output before it."""
+        memory = self.prepare(memory)
+        state, x = self.start(memory), first
+        outputs: list[Tensor] = []
+        for time in range(length):
+            if time:
+                x = read(time, outputs[-1])
+            output, state, _ = self.step(x, state, memory)
+            outputs.append(output)
+        return torch.stack(outputs, 1)
 
     def _drop(self, x: Tensor) -> Tensor:
         return drop(x, self.dropout_rate, training=self.training)

@@ -1,11 +1,11 @@
 """Chooses the loss with which a translator is trained, and describes a training step to
 `headwise plan`, which predicts its time and memory.
 
-left to right   TranslationLoss (objective.py)
+left to right   TranslationLoss (objective.py), SampledLoss (sampled_loss.py)
 parallel        ParallelLoss (parallel_loss.py), AlignmentLoss (alignment_loss.py), NgramLoss
                 (ngram_loss.py), EditLoss (edit_loss.py)
 
-The losses of parallel translators are imported when they are needed: importing them loads torch's
+All losses but the first are imported when they are needed: importing them loads torch's
 compiler, which takes as long as torch itself, and every command with a translator imports this
 file.
 """
@@ -22,6 +22,7 @@ from headwise.tasks.translation.fertile_batches import empty_fertilities, most_c
 from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.choices import NgramObjective
+from headwise.training.sampling_choices import ScheduledSamplingObjective
 from headwise.training.updates import Trainable
 
 
@@ -31,6 +32,10 @@ def loss_of(
     """The model with its objective; `chunk_size` tokens have their logits made at a time."""
     if isinstance(module, ParallelTranslator):
         return _parallel_loss(recipe, module, chunk_size)
+    if isinstance(recipe.training.objective, ScheduledSamplingObjective):
+        from headwise.tasks.translation.sampled_loss import SampledLoss
+
+        return SampledLoss(module, recipe, chunk_size)
     return TranslationLoss(module, recipe.training.objective.label_smoothing, chunk_size)
 
 

@@ -36,6 +36,7 @@ from headwise.tasks.recurrent_training import (
 )
 from headwise.tasks.translation.declared_results import METRICS, RESULTS
 from headwise.tasks.translation.form import FORM
+from headwise.tasks.translation.sampling_check import check_scheduled_sampling
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import (
     CrossEntropyObjective,
@@ -45,6 +46,7 @@ from headwise.training.choices import (
     TrainingSettings,
 )
 from headwise.training.parallel.ctc_ngrams import ORDERS
+from headwise.training.sampling_choices import ScheduledSamplingObjective
 
 PARALLEL = str(ParallelSettings.model_fields["kind"].default)
 
@@ -62,7 +64,11 @@ class EvaluationSettings(Settings):
 
 
 TranslationObjective = Annotated[
-    CrossEntropyObjective | MaskedObjective | GlancingObjective | NgramObjective,
+    CrossEntropyObjective
+    | MaskedObjective
+    | GlancingObjective
+    | NgramObjective
+    | ScheduledSamplingObjective,
     Field(discriminator="kind"),
 ]
 
@@ -160,7 +166,10 @@ class TranslationRecipe(AnyRecipe):
         if isinstance(self.model, ParallelSettings) and not self.model.has_static_shapes:
             check_not_recorded(self.training, self.model)
         check_output_form(self.decoding, output_form(self.model))
-        check_objective(self.training.objective, self.model)
+        objective = self.training.objective
+        if isinstance(objective, ScheduledSamplingObjective):
+            check_scheduled_sampling(objective, self.model, self.training.parallel)
+        check_objective(objective, self.model)
 
     def _check_drafting(self) -> None:
         if not isinstance(self.decoding, DraftedSettings):

@@ -15,7 +15,8 @@ product more, in exchange for a table of positions × words that is never stored
 chosen more than once at a position; its gradients add up.
 
 `best_tokens` goes through the same chunks and keeps the most probable token of each position, which
-is all that a greedy parallel decoder needs. `repeats` compares neighbouring positions over all
+is all that a greedy parallel decoder needs; `likely_tokens` keeps several, and `drawn_tokens` one
+that is drawn. `repeats` compares neighbouring positions over all
 words, which n-grams under CTC need (ctc_ngrams.py).
 
 Paper: Hsu et al. 2024, "Liger Kernel" (an output layer in chunks). Tested against log_softmax and
@@ -34,6 +35,16 @@ from torch.utils.checkpoint import checkpoint
 
 from headwise.text.tokenizer import PAD
 from headwise.training.losses import choose_chunk_size
+
+FIXED_POINT = 1 << 40
+"""What a probability of 1 becomes where probabilities are added up as integers."""
+
+
+class LikelyTokens(NamedTuple):
+    """The most probable tokens of each position, the best first."""
+
+    token: Int[Tensor, "position rank"]
+    log_probability: Float[Tensor, "position rank"]
 
 
 class BestTokens(NamedTuple):
@@ -84,6 +95,56 @@ def best_tokens(
         value, tokens[part] = logits.max(dim=-1)
         values[part] = value - normalizer
     return BestTokens(tokens, values)
+
+
+@torch.no_grad()
+def likely_tokens(
+    hidden: Float[Tensor, "position dim"],
+    weight: Float[Tensor, "vocab dim"],
+    *,
+    count: int,
+    bias: Float[Tensor, " vocab"] | None = None,
+    excluded: Sequence[int] = (),
+    chunk_size: int | None = None,
+) -> LikelyTokens:
+    """The `count` most probable tokens of each position that are not `excluded`, or as many as
+    there are; probabilities are those of the whole vocabulary.
+    """
+    chunks = _choose_chunks(hidden, weight, chunk_size)
+    count = min(count, len(weight) - len(excluded))
+    tokens = hidden.new_empty(len(hidden), count, dtype=torch.long)
+    values = hidden.new_empty(len(hidden), count, dtype=chunks.sum_dtype)
+    columns = torch.tensor(excluded, dtype=torch.long, device=hidden.device)
+    for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
+        normalizer = logits.logsumexp(dim=-1, keepdim=True)
+        value, tokens[part] = logits.index_fill_(1, columns, -torch.inf).topk(count, dim=-1)
+        values[part] = value - normalizer
+    return LikelyTokens(tokens, values)
+
+
+@torch.no_grad()
+def drawn_tokens(
+    hidden: Float[Tensor, "position dim"],
+    weight: Float[Tensor, "vocab dim"],
+    *,
+    place: Float[Tensor, " position"],
+    bias: Float[Tensor, " vocab"] | None = None,
+    excluded: Sequence[int] = (),
+    chunk_size: int | None = None,
+) -> Int[Tensor, " position"]:
+    """A token of each position, drawn from its distribution without the `excluded` tokens: the one
+    in which the cumulative probability passes `place`, a number in [0, 1).
+    """
+    chunks = _choose_chunks(hidden, weight, chunk_size)
+    tokens = hidden.new_empty(len(hidden), dtype=torch.long)
+    columns = torch.tensor(excluded, dtype=torch.long, device=hidden.device)
+    for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
+        probability = logits.index_fill_(1, columns, -torch.inf).softmax(dim=-1)
+        # Integers, because a GPU may add up numbers with a point in any order.
+        total = (probability * FIXED_POINT).long().cumsum(dim=-1)
+        wanted = (place[part, None].double() * total[:, -1:]).long()
+        tokens[part] = torch.searchsorted(total, wanted, right=True)[:, 0]
+    return tokens
 
 
 def repeats(
