@@ -13,7 +13,7 @@ from headwise.evaluation.rewards.declaration import TextForm
 from headwise.evaluation.rewards.exact_match import ExactMatch
 from headwise.evaluation.rewards.sentence_bleu import SentenceBleu, Smoothing
 
-WORDS = "the a Dog , don't 3,5".split()
+WORDS = ["the", "a", "Dog", ",", "don't", "3,5"]
 
 
 def draw_sentences(count: int, seed: int) -> list[str]:
@@ -26,7 +26,7 @@ def draw_sentences(count: int, seed: int) -> list[str]:
 
 @pytest.mark.parametrize("smoothing", ["exp", "add_k", "floor"])
 @pytest.mark.parametrize("lowercase", [False, True])
-def test_sentence_bleu_is_that_of_sacrebleu(smoothing: Smoothing, lowercase: bool) -> None:  # noqa: FBT001
+def test_sentence_bleu_is_that_of_sacrebleu(smoothing: Smoothing, lowercase: bool) -> None:
     ours, theirs = draw_sentences(307, 1), draw_sentences(307, 2)
     form = TextForm("de", lowercase=lowercase)
     reward = SentenceBleu(smoothing=smoothing).build(form)(ours, theirs)

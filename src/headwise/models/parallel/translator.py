@@ -40,22 +40,6 @@ from headwise.settings.part_names import PartNames
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 
-class TrainingStep(nn.Module):
-    """The number of the update, for objectives that change during training.
-
-    The training loop sets it (`training.updates.Redrawn`); it is no weight and is not saved.
-    """
-
-    number: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("number", torch.zeros(()), persistent=False)
-
-    def before_step(self, step: int, *, key: str) -> None:
-        self.number.fill_(step)
-
-
 class Chain(nn.Module):
     """Scores of neighbouring tokens, and how many tokens of a position take part."""
 
@@ -135,7 +119,6 @@ class ParallelTranslator(EncoderDecoder):
         self.chain = parallel.chain
         self.edits = parallel.edits
         self.output_form = parallel.output_form
-        self.training_step = TrainingStep()
 
     @property
     def unknown(self) -> int:

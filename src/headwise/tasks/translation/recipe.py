@@ -36,6 +36,7 @@ from headwise.tasks.recurrent_training import (
 )
 from headwise.tasks.translation.declared_results import METRICS, RESULTS
 from headwise.tasks.translation.form import FORM
+from headwise.tasks.translation.sequence_limits import check_sequence_objective
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import (
     CrossEntropyObjective,
@@ -45,6 +46,11 @@ from headwise.training.choices import (
     TrainingSettings,
 )
 from headwise.training.parallel.ctc_ngrams import ORDERS
+from headwise.training.sequence.choices import (
+    MinimumRiskObjective,
+    ReinforceObjective,
+    SequenceObjective,
+)
 
 PARALLEL = str(ParallelSettings.model_fields["kind"].default)
 
@@ -62,7 +68,12 @@ class EvaluationSettings(Settings):
 
 
 TranslationObjective = Annotated[
-    CrossEntropyObjective | MaskedObjective | GlancingObjective | NgramObjective,
+    CrossEntropyObjective
+    | MaskedObjective
+    | GlancingObjective
+    | NgramObjective
+    | MinimumRiskObjective
+    | ReinforceObjective,
     Field(discriminator="kind"),
 ]
 
@@ -161,6 +172,7 @@ class TranslationRecipe(AnyRecipe):
             check_not_recorded(self.training, self.model)
         check_output_form(self.decoding, output_form(self.model))
         check_objective(self.training.objective, self.model)
+        check_sequence_objective(self.training.objective, self.model, self.training)
 
     def _check_drafting(self) -> None:
         if not isinstance(self.decoding, DraftedSettings):
@@ -201,6 +213,8 @@ class TranslationRecipe(AnyRecipe):
         """With what `auto` can only mean for this model."""
         if isinstance(self.model, ParallelSettings) and not self.model.has_static_shapes:
             return record_nothing(self.training)
+        if isinstance(self.training.objective, SequenceObjective):
+            return train_word_by_word(self.training)
         if isinstance(self.model, TransformerSettings):
             return self.training
         return train_word_by_word(self.training)
