@@ -121,4 +121,5 @@ class DeviceSums:
 
     def restore(self, numbers: list[float]) -> None:
         """Continue from the numbers of a checkpoint."""
+        assert len(numbers) == len(self._vector), "a run keeps its objective"
         self._vector.copy_(torch.tensor(numbers, dtype=torch.float64))

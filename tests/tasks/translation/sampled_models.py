@@ -21,7 +21,8 @@ VOCAB, LONGEST = 7, 2
 WORDS = "abcdefg"
 PAIRS = (([4, 5], [5, 6]), ([6], [4]), ([5, 6, 4], [6, 6]))
 RECURRENT = (
-    "model={kind: recurrent, cell: lstm, dim: 16, layers: 1, dropout: 0, attention: {kind: luong}}",
+    "model={kind: recurrent, cell: lstm, dim: 16, layers: 1, attention: {kind: luong}, "
+    "dropout: {embedding: 0, hidden: 0}}",
 )
 
 

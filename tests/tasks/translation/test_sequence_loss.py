@@ -224,7 +224,7 @@ def expected_reward(model: TranslationModel, reference: list[int], source: list[
     "objective",
     [
         "{kind: minimum_risk, sharpness: 1, samples: {count: 256}}",
-        "{kind: reinforce, baseline: greedy, samples: {count: 256}}",
+        "{kind: reinforce, baseline: greedy_output, samples: {count: 256}}",
         "{kind: reinforce, baseline: other_samples, samples: {count: 256}}",
         "{kind: reinforce, baseline: none, samples: {count: 256}}",
         "{kind: reinforce, baseline: linear, samples: {count: 256}}",
@@ -259,7 +259,7 @@ def test_gradients_are_those_of_the_enumerated_expected_reward(objective: str) -
     [
         "{kind: minimum_risk, samples: {count: 7}",
         "{kind: reinforce, baseline: other_samples, samples: {count: 7}",
-        "{kind: reinforce, baseline: greedy, samples: {count: 7}",
+        "{kind: reinforce, baseline: greedy_output, samples: {count: 7}",
     ],
 )
 def test_a_constant_reward_teaches_nothing(objective: str, value: float) -> None:

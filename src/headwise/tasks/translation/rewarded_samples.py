@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from headwise.decoding.results import Hypothesis
 from headwise.errors import UsageError
 from headwise.evaluation.rewards.declaration import Reward
-from headwise.tasks.translation.sampled_rows import Pair, Written, written
+from headwise.tasks.translation.sampled_rows import TokenPair, Written, written
 from headwise.text.tokenizer_pair import TokenizerPair
 
 SHOWN = 200
@@ -43,7 +43,7 @@ class RewardedSamples:
 def reward_samples(
     reward: Reward,
     tokenizers: TokenizerPair,
-    pairs: Sequence[Pair],
+    pairs: Sequence[TokenPair],
     drawn: Sequence[Sequence[Hypothesis]],
     references: Sequence[Written],
 ) -> list[RewardedSamples]:

@@ -27,14 +27,14 @@ Written = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Pair:
+class TokenPair:
     """One sentence of the batch; both sides without their end of sentence."""
 
     source: list[int]
     target: list[int]
 
 
-def read_pairs(batch: PackedBatch) -> list[Pair]:
+def read_pairs(batch: PackedBatch) -> list[TokenPair]:
     """The pairs of a batch, row by row."""
     sides = [
         _split(tokens.cpu().numpy(), segment.cpu().numpy())
@@ -43,7 +43,7 @@ def read_pairs(batch: PackedBatch) -> list[Pair]:
             (batch.target_output, batch.target_segment),
         )
     ]
-    return [Pair(source[:-1], target[:-1]) for source, target in zip(*sides, strict=True)]
+    return [TokenPair(source[:-1], target[:-1]) for source, target in zip(*sides, strict=True)]
 
 
 def _split(tokens: np.ndarray, segment: np.ndarray) -> list[list[int]]:

@@ -61,8 +61,8 @@ def _check_baseline(objective: object, model: ModelSettings) -> None:
         raise SettingsError(
             "training.objective.baseline=other_samples compares the samples of a sentence, but "
             "training.objective.samples.count is 1; set it to 2 or more, or "
-            "training.objective.baseline=greedy",
+            "training.objective.baseline=greedy_output",
             "training.objective.baseline=other_samples 比较一句的各个样本，而 "
             "training.objective.samples.count 为 1；请设为 2 或更多，或设 "
-            "training.objective.baseline=greedy",
+            "training.objective.baseline=greedy_output",
         )

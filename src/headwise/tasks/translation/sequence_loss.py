@@ -41,7 +41,7 @@ from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.rewarded_samples import RewardedSamples, reward_samples
 from headwise.tasks.translation.sample_scores import RowScores, score_rows
-from headwise.tasks.translation.sampled_rows import Pair, SampledRows, read_pairs
+from headwise.tasks.translation.sampled_rows import SampledRows, TokenPair, read_pairs
 from headwise.text.tokenizer import EOS, PAD
 from headwise.text.tokenizer_pair import TokenizerPair
 from headwise.training.losses import LossSums
@@ -95,7 +95,7 @@ class SequenceLoss:
         loss = self.sum_samples(batch, pairs, samples, given)
         return sums._replace(loss=sums.loss + loss, measured=measure(samples, given, loss))
 
-    def num_given(self, pair: Pair) -> int:
+    def num_given(self, pair: TokenPair) -> int:
         """How many tokens of the reference the samples begin with."""
         annealing = getattr(self.objective, "annealing", None)
         if annealing is None:
@@ -104,7 +104,7 @@ class SequenceLoss:
         return max(0, len(pair.target) + 1 - free)
 
     @torch.no_grad()
-    def draw(self, pairs: Sequence[Pair], given: Sequence[int]) -> list[RewardedSamples]:
+    def draw(self, pairs: Sequence[TokenPair], given: Sequence[int]) -> list[RewardedSamples]:
         """Samples with their rewards; the module is put back into training mode."""
         sampling = self.objective.samples
         longest = within_positions(self.recipe.decoding, self.recipe.model).max_length
@@ -155,7 +155,7 @@ class SequenceLoss:
     def sum_samples(
         self,
         batch: PackedBatch,
-        pairs: Sequence[Pair],
+        pairs: Sequence[TokenPair],
         samples: Sequence[RewardedSamples],
         given: Sequence[int],
     ) -> Float[Tensor, ""]:
@@ -208,7 +208,7 @@ class SequenceLoss:
         if objective.baseline == "linear":
             return self.reinforce_linear(scores, reward, share)
         advantage = reward
-        if objective.baseline == "greedy":
+        if objective.baseline == "greedy_output":
             greedy = reward.new_tensor([one.rewards[one.greedy] for one in samples])
             advantage = reward - greedy[rows.pair]
         if objective.baseline == "other_samples":

@@ -4,8 +4,9 @@ them under `training.objective`.
     minimum_risk   the expected reward over a few samples, renormalised among them
     reinforce      the expected reward over all translations, estimated from samples
 
-The baseline of `reinforce` is a word: with `greedy` it is self-critical training. With `annealing`
-it is MIXER: the beginning of each target is learned by cross-entropy, the rest by its reward.
+The baseline of `reinforce` is a word: with `greedy_output` it is self-critical training. With
+`annealing` it is MIXER: the beginning of each target is learned by cross-entropy, the rest by its
+reward.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -16,7 +17,7 @@ from headwise.evaluation.rewards.choices import DEFAULT_REWARD, RewardSettings
 from headwise.settings import Settings
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
-Baseline = Literal["greedy", "other_samples", "linear", "none"]
+Baseline = Literal["greedy_output", "other_samples", "linear", "none"]
 
 
 class SampleSettings(Settings):
@@ -78,7 +79,7 @@ class ReinforceObjective(SequenceObjective):
 
     kind: Literal["reinforce"] = "reinforce"
     baseline: Baseline = "other_samples"
-    """What a reward is compared with: that of the `greedy` output (self-critical training, Rennie
+    """What a reward is compared with: that of the `greedy_output` (self-critical training, Rennie
     et al. 2017), the mean of the `other_samples`, or a `linear` function of the decoder's state
     that is learned beside (needs `model.reward_baseline`); `none`: 0."""
     annealing: AnnealingSettings | None = None

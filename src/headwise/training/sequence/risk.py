@@ -9,7 +9,7 @@ and REINFORCE is the loss whose gradient is that of -E[r], estimated without bia
 
     loss = -1/n Σ_i (r_i - b_i) ℓ_i              b_i must not depend on y_i
     b_i  = the mean of r_j, j ≠ i                baseline other_samples
-           the reward of the greedy output       baseline greedy
+           the reward of the greedy output       baseline greedy_output
 
 Both subtract the highest reward of the sentence first. That changes no gradient, and with a
 constant reward every term is exactly zero.
