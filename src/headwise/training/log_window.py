@@ -109,7 +109,8 @@ class DeviceSums:
             word: total / count if count else None
             for word, total, count in zip(self.words, besides[::2], besides[1::2], strict=True)
         }
-        return LogWindow(*numbers[: len(FIELDS)], measured=means)
+        own = dict(zip(FIELDS, numbers[: len(FIELDS)], strict=True))
+        return LogWindow(**own, measured=means)
 
     def start_window(self) -> None:
         """Set the sums since the last line to zero; the totals stay."""

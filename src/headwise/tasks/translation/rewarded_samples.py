@@ -70,8 +70,8 @@ def reward_samples(
             raise _explain_value(value, source, text, goals[number])
         found[number][one] = value
     return [
-        RewardedSamples(tuple(hypotheses[1:]), *rest)
-        for hypotheses, *rest in zip(drawn, counts, found, greedy, strict=True)
+        RewardedSamples(tuple(hypotheses[1:]), here, values, best)
+        for hypotheses, here, values, best in zip(drawn, counts, found, greedy, strict=True)
     ]
 
 
