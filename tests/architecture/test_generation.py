@@ -25,6 +25,7 @@ KNOWN = {
     "search.beam",  # their settings
     "search.greedy",
     "search.length_penalty",
+    "search.samples",  # what a training draws
     "search.sampling",
 }
 SETTINGS_ONLY = {"search.beam", "search.greedy", "search.sampling"}

@@ -46,6 +46,7 @@ from headwise.models.parallel.parts import build_parallel_parts
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings, build_recurrent
 from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
+from headwise.models.reward_baseline import RewardBaseline
 from headwise.models.transformer_settings import DecoderSettings as DecoderSettings
 from headwise.models.transformer_settings import StackSettings as StackSettings
 from headwise.models.transformer_settings import TransformerSettings
@@ -64,6 +65,9 @@ class EncoderDecoderSettings(TransformerSettings):
     kind: Literal["encoder_decoder"] = "encoder_decoder"
     draft_heads: DraftHeadSettings = DraftHeadSettings()
     draft_decoder: DraftDecoderSettings = DraftDecoderSettings()
+    reward_baseline: bool = False
+    """Add a linear function of the decoder's state that predicts the reward, for
+    `training.objective.baseline=linear`."""
 
 
 class DecoderOnlySettings(StackSettings):
@@ -185,6 +189,9 @@ def build_model(
                     EncoderDecoder,
                     draft_heads=drafting,
                     draft_decoder=_build_draft_decoder(settings),
+                    reward_baseline=(
+                        RewardBaseline(dim=settings.dim) if settings.reward_baseline else None
+                    ),
                 )
                 model = _assemble(settings, make, source_size=source_size, target_size=target_size)
             case ParallelSettings():

@@ -32,7 +32,7 @@ from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.models.draft_decoder import DraftDecoder
 from headwise.models.draft_heads import DraftHeads
-from headwise.models.training_step import TrainingStep
+from headwise.models.reward_baseline import RewardBaseline
 from headwise.models.translation_model import TranslationModel
 from headwise.settings.part_names import PartNames
 
@@ -46,6 +46,7 @@ class EncoderDecoder(TranslationModel):
         "encoder_norm": ("normalisation", "归一化"),
         "decoder_norm": ("normalisation", "归一化"),
         "draft_heads": ("draft heads", "草稿头"),
+        "reward_baseline": ("reward baseline", "奖励基线"),
     }
 
     encoder: Sequence[EncoderBlock]
@@ -63,6 +64,7 @@ class EncoderDecoder(TranslationModel):
         output: nn.Linear,
         draft_heads: DraftHeads | None = None,
         draft_decoder: DraftDecoder | None = None,
+        reward_baseline: RewardBaseline | None = None,
     ) -> None:
         super().__init__()
         self.source_embedding = source_embedding
@@ -75,7 +77,7 @@ class EncoderDecoder(TranslationModel):
         self.output = output
         self.draft_heads = draft_heads
         self.draft_decoder = draft_decoder
-        self.training_step = TrainingStep()
+        self.reward_baseline = reward_baseline
         self.is_causal = all(block.is_causal for block in decoder)
         """Whether the decoder writes from left to right; its blocks declare it."""
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 class TrainingStep(nn.Module):
     """The number of the update; 0 before the first one.
 
+    A compiled or recorded update reads `number`, a tensor; all others may read `count`.
     The training loop sets it (`training.updates.Redrawn`); it is no weight and is not saved.
     """
 
@@ -20,6 +21,8 @@ class TrainingStep(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("number", torch.zeros(()), persistent=False)
+        self.count = 0
 
     def before_step(self, step: int, *, key: str) -> None:
         self.number.fill_(step)
+        self.count = step

@@ -15,11 +15,17 @@ from collections.abc import Mapping
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from headwise.models.training_step import TrainingStep
+
 
 class TranslationModel(nn.Module):
     """An encoder and a decoder of any kind."""
 
     output: nn.Linear
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.training_step = TrainingStep()
 
     @abstractmethod
     def forward(

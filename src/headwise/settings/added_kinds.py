@@ -8,10 +8,10 @@ is a `Kind` of the choice it joins (for attention: `headwise.attention.capabilit
 
     model: {encoder: {attention: {kind: laplace, width: 2.0}}}
 
-The groups are `headwise.attention`, `headwise.scores`, `headwise.positions`, `headwise.norms` and
-`headwise.tasks`. A recipe names the kind and never an import path. A built-in kind has precedence.
-Any other name is looked up among the installed packages, and only the package that offers it is
-imported. To open a choice to a group, write
+The groups are `headwise.attention`, `headwise.scores`, `headwise.positions`, `headwise.norms`,
+`headwise.rewards` and `headwise.tasks`. A recipe names the kind and never an import path. A
+built-in kind has precedence. Any other name is looked up among the installed packages, and only the
+package that offers it is imported. To open a choice to a group, write
 
     AnySettings = Annotated[First | Second, OpenChoice("headwise.…", Base)]
 

@@ -7,7 +7,7 @@ may differ:
     dropout                                 shapes no weight
     encoder.layers, decoder.layers, layers  blocks that both have are taken over
     draft_heads, draft_decoder,             taken over if both have them in the same shape
-    output_bias
+    reward_baseline, output_bias
 
 What is new then begins at random, what the new model does not have is left out, and both are listed
 before training (`PartialLoad`). Translators (tasks/translation/translator_start.py) and language
@@ -30,7 +30,9 @@ from headwise.weights import put_weights, read_tensors, weights_of
 
 FREE = ("start_from", "dropout", "dropout.*")
 """Settings of every model that may differ, by patterns of their names."""
-OPTIONAL = re.compile(r"(draft_heads|draft_decoder|encoder|decoder|blocks)\.|output\.bias$")
+OPTIONAL = re.compile(
+    r"(draft_heads|draft_decoder|reward_baseline|encoder|decoder|blocks)\.|output\.bias$"
+)
 """Weights that one of the two models may have alone, if those settings differ."""
 
 

@@ -46,8 +46,9 @@ class CheckpointState(Settings):
     """Of the last update, for people who read the file; the schedule computes it from the step."""
     seconds: float
     """Time spent on the run so far, in all sessions."""
-    window: Annotated[list[float], Field(min_length=len(FIELDS), max_length=len(FIELDS))]
-    """The numbers of log_window.LogWindow, in the order of its fields."""
+    window: Annotated[list[float], Field(min_length=len(FIELDS), max_length=len(FIELDS) + 64)]
+    """The numbers of log_window.LogWindow, in the order of its fields, then those that the
+    objective measures."""
     logged: int
     """Step of the last training line in the log; later lines will be written again."""
     selection: Selection

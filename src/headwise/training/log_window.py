@@ -2,10 +2,12 @@
 
 Reading a number from a GPU waits for all work in flight. So updates only add to one vector on the
 device (`DeviceSums`), which is read when a line is due. `LogWindow` is that vector as a value: the
-sums since the last line, then totals.
+sums since the last line, then totals, then what the objective measures besides (`Measuring` in
+updates.py): a sum and a count for each of its words.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -30,6 +32,8 @@ class LogWindow:
     skipped_in_a_row: float
     total_tokens: float
     total_skipped: float
+    measured: Mapping[str, float | None] = field(default_factory=dict)
+    """Means of what the objective measures, by its words; None: nothing yet."""
 
     @property
     def mean_loss(self) -> float | None:
@@ -45,6 +49,7 @@ class LogWindow:
             "target_tokens": int(self.target_tokens),
             "total_tokens": int(self.total_tokens),
             "skipped": int(self.skipped),
+            **self.measured,
         }
 
     def check(self, *, step: int, max_skipped: int) -> None:
@@ -60,23 +65,30 @@ class LogWindow:
             )
 
 
-FIELDS = tuple(field.name for field in fields(LogWindow))
+FIELDS = tuple(one.name for one in fields(LogWindow) if one.name != "measured")
 IN_A_ROW = FIELDS.index("skipped_in_a_row")
 TOTALS = ("skipped_in_a_row", "total_tokens", "total_skipped")
 """The fields that are not set to zero when a new line begins; they come last."""
 NUM_SINCE_LINE = len(FIELDS) - len(TOTALS)
+NUM_LOSS_SUMS = 3
+"""Loss, likelihood and tokens, with which the fields begin."""
 
 
 class DeviceSums:
-    """A LogWindow as one float64 vector on the device."""
+    """A LogWindow as one float64 vector on the device; `words`: what the objective measures."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._vector = torch.zeros(len(FIELDS), dtype=torch.float64, device=device)
+    def __init__(self, device: torch.device, words: Sequence[str] = ()) -> None:
+        self.words = tuple(words)
+        self._vector = torch.zeros(
+            len(FIELDS) + 2 * len(self.words), dtype=torch.float64, device=device
+        )
 
     @torch.no_grad()
     def add(self, sums: Tensor, norm: Tensor, *, skip: Tensor) -> None:
-        """Add one update: `sums` are loss, likelihood and tokens; a skipped update only counts."""
+        """Add one update: `sums` are loss, likelihood and tokens, then sum and count of each word;
+        a skipped update only counts."""
         skipped = skip.double()
+        sums, besides = sums[:NUM_LOSS_SUMS], torch.where(skip, 0.0, sums[NUM_LOSS_SUMS:])
         measured = torch.where(skip, 0.0, torch.cat([sums, norm.double().reshape(1)]))
         in_a_row = self._vector[IN_A_ROW]
         counts = {
@@ -87,19 +99,28 @@ class DeviceSums:
             "total_skipped": skipped,
         }
         assert FIELDS[len(measured) :] == tuple(counts), "counts follow the measured sums"
-        self._vector += torch.cat([measured, torch.stack(list(counts.values()))])
+        self._vector += torch.cat([measured, torch.stack(list(counts.values())), besides])
 
     def read(self) -> LogWindow:
         """Wait for the device and read the sums."""
-        return LogWindow(*self._vector.tolist())
+        numbers = self._vector.tolist()
+        besides = numbers[len(FIELDS) :]
+        means = {
+            word: total / count if count else None
+            for word, total, count in zip(self.words, besides[::2], besides[1::2], strict=True)
+        }
+        own = dict(zip(FIELDS, numbers[: len(FIELDS)], strict=True))
+        return LogWindow(**own, measured=means)
 
     def start_window(self) -> None:
         """Set the sums since the last line to zero; the totals stay."""
         self._vector[:NUM_SINCE_LINE] = 0
+        self._vector[len(FIELDS) :] = 0
 
     def to_list(self) -> list[float]:
         return self._vector.tolist()
 
     def restore(self, numbers: list[float]) -> None:
         """Continue from the numbers of a checkpoint."""
+        assert len(numbers) == len(self._vector), "a run keeps its objective"
         self._vector.copy_(torch.tensor(numbers, dtype=torch.float64))

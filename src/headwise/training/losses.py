@@ -45,6 +45,8 @@ class LossSums(NamedTuple):
     """Target tokens that are not padding."""
     num_correct: Tensor | None = None
     """Tokens whose most probable prediction is the target; None unless requested."""
+    measured: Tensor | None = None
+    """Sum and count of each word that the objective measures (`Measuring` in updates.py)."""
 
 
 def cross_entropy(

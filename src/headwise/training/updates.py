@@ -22,7 +22,7 @@ from headwise.training.averaging import MovingAverage
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation, compile_loss
 from headwise.training.cuda_graph import CapturedUpdate
-from headwise.training.log_window import DeviceSums
+from headwise.training.log_window import NUM_LOSS_SUMS, DeviceSums
 from headwise.training.losses import LossSums
 from headwise.training.optimizers import (
     build_optimizer,
@@ -52,6 +52,16 @@ class Redrawn(Protocol):
         """Draw the numbers of update `step`: a function of step and key alone, so that a resumed
         run has the same ones. Called outside of a recorded graph; tensors are changed in place.
         """
+        ...
+
+
+@runtime_checkable
+class Measuring(Protocol):
+    """A trainable that measures more than its loss; `LossSums.measured` holds the sums."""
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The words under which log.jsonl has their means."""
         ...
 
 
@@ -145,7 +155,8 @@ class Updater:
         self.average = (
             None if settings.ema is None else MovingAverage(self.learner.module, decay=settings.ema)
         )
-        self.sums = DeviceSums(device)
+        self._measures = self.learner.measures if isinstance(self.learner, Measuring) else ()
+        self.sums = DeviceSums(device, self._measures)
         self._dtype = choose_dtype(settings.precision, device)
         self.compilation = compilation
         insist = settings.compile == "on"
@@ -196,16 +207,19 @@ class Updater:
 
     def _learn_from(self, batches: Sequence[Any]) -> None:
         """The update as operations on device tensors only, which a CUDA graph can record."""
-        sums = torch.zeros(3, dtype=torch.float64, device=self.device)
+        num_sums = NUM_LOSS_SUMS + 2 * len(self._measures)
+        sums = torch.zeros(num_sums, dtype=torch.float64, device=self.device)
         for number, batch in enumerate(batches):
             if number and not self._is_recorded:  # a recorded update has one seed
                 self._seed(self.processes.number * len(batches) + number)
             part = self._loss(batch)
             self.layout.backward(part.loss, is_last=number == len(batches) - 1)
             totals = (part.loss, part.negative_log_likelihood, part.num_tokens)
-            sums += torch.stack([total.detach().double() for total in totals])
+            found = torch.stack([total.detach().double() for total in totals])
+            besides = [] if part.measured is None else [part.measured.detach().double()]
+            sums += torch.cat([found, *besides])
         self.processes.add_up(sums)
-        _, _, num_tokens = sums
+        num_tokens = sums[NUM_LOSS_SUMS - 1]
         norm, divisor = measure_gradients(
             self._parameters,
             divisor=num_tokens.clamp(min=1),

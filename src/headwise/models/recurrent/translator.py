@@ -26,7 +26,6 @@ from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.recurrent_cells import RecurrentLayer, turn_around
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.models.recurrent.decoders import Memory, RecurrentDecoder
-from headwise.models.training_step import TrainingStep
 from headwise.models.translation_model import TranslationModel
 from headwise.models.unpacking import unpack_pairs
 from headwise.settings.part_names import PartNames
@@ -95,7 +94,6 @@ class RecurrentTranslator(TranslationModel):
         self.encoder = encoder
         self.decoder = decoder
         self.output = output
-        self.training_step = TrainingStep()
         self.assumes_full_rows = False
         """Take each row as one pair without padding, so that a batch without content will do."""
 

@@ -1,7 +1,8 @@
 """Chooses the loss with which a translator is trained, and describes a training step to
 `headwise plan`, which predicts its time and memory.
 
-left to right   TranslationLoss (objective.py), SampledLoss (sampled_loss.py)
+left to right   TranslationLoss (objective.py), SampledLoss (sampled_loss.py), SequenceLoss
+                (sequence_loss.py)
 parallel        ParallelLoss (parallel_loss.py), AlignmentLoss (alignment_loss.py), NgramLoss
                 (ngram_loss.py), EditLoss (edit_loss.py)
 
@@ -21,15 +22,29 @@ from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.translation.fertile_batches import empty_fertilities, most_copies
 from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.text.tokenizer_pair import TokenizerPair
 from headwise.training.choices import NgramObjective
 from headwise.training.sampling_choices import ScheduledSamplingObjective
+from headwise.training.sequence.choices import SequenceObjective
 from headwise.training.updates import Trainable
 
 
 def loss_of(
-    recipe: TranslationRecipe, module: TranslationModel, chunk_size: int | None = None
+    recipe: TranslationRecipe,
+    module: TranslationModel,
+    chunk_size: int | None = None,
+    *,
+    tokenizers: TokenizerPair | None = None,
 ) -> Trainable:
-    """The model with its objective; `chunk_size` tokens have their logits made at a time."""
+    """The model with its objective; `chunk_size` tokens have their logits made at a time.
+
+    Without tokenizers, which a plan does not have, an objective with samples is the likelihood of
+    as many rows.
+    """
+    if isinstance(recipe.training.objective, SequenceObjective) and tokenizers is not None:
+        from headwise.tasks.translation.sequence_loss import SequenceLoss
+
+        return SequenceLoss(module, recipe, tokenizers, chunk_size)
     if isinstance(module, ParallelTranslator):
         return _parallel_loss(recipe, module, chunk_size)
     if isinstance(recipe.training.objective, ScheduledSamplingObjective):
@@ -62,7 +77,9 @@ def _parallel_loss(
 def plan_step(recipe: TranslationRecipe, sizes: Vocabularies) -> PlannedStep:
     """The training step of a recipe as shapes; source rows are taken to be as long as target
     rows."""
-    row = recipe.data.row_tokens
+    row, objective = recipe.data.row_tokens, recipe.training.objective
+    # The pass over the samples costs most; drawing them is not planned.
+    copies = 1 + objective.samples.count if isinstance(objective, SequenceObjective) else 1
 
     def build(rows: int) -> TranslationModel:
         return build_model(
@@ -77,7 +94,8 @@ def plan_step(recipe: TranslationRecipe, sizes: Vocabularies) -> PlannedStep:
         return loss_of(recipe, module, chunk_size)
 
     def batch(rows: int, length: int) -> PackedBatch:
-        source, target = (torch.ones(rows, length, dtype=torch.int64) for _ in range(2))
+        size = copies * rows, length
+        source, target = (torch.ones(size, dtype=torch.int64) for _ in range(2))
         packed = PackedBatch(source, source, source, target, target, target, target)
         return packed if most_copies(recipe.model) is None else empty_fertilities(packed)
 

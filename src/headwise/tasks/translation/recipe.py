@@ -37,6 +37,7 @@ from headwise.tasks.recurrent_training import (
 from headwise.tasks.translation.declared_results import METRICS, RESULTS
 from headwise.tasks.translation.form import FORM
 from headwise.tasks.translation.sampling_check import check_scheduled_sampling
+from headwise.tasks.translation.sequence_limits import check_sequence_objective
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import (
     CrossEntropyObjective,
@@ -47,6 +48,11 @@ from headwise.training.choices import (
 )
 from headwise.training.parallel.ctc_ngrams import ORDERS
 from headwise.training.sampling_choices import ScheduledSamplingObjective
+from headwise.training.sequence.choices import (
+    MinimumRiskObjective,
+    ReinforceObjective,
+    SequenceObjective,
+)
 
 PARALLEL = str(ParallelSettings.model_fields["kind"].default)
 
@@ -68,7 +74,9 @@ TranslationObjective = Annotated[
     | MaskedObjective
     | GlancingObjective
     | NgramObjective
-    | ScheduledSamplingObjective,
+    | ScheduledSamplingObjective
+    | MinimumRiskObjective
+    | ReinforceObjective,
     Field(discriminator="kind"),
 ]
 
@@ -170,6 +178,7 @@ class TranslationRecipe(AnyRecipe):
         if isinstance(objective, ScheduledSamplingObjective):
             check_scheduled_sampling(objective, self.model, self.training.parallel)
         check_objective(objective, self.model)
+        check_sequence_objective(objective, self.model, self.training)
 
     def _check_drafting(self) -> None:
         if not isinstance(self.decoding, DraftedSettings):
@@ -210,6 +219,8 @@ class TranslationRecipe(AnyRecipe):
         """With what `auto` can only mean for this model."""
         if isinstance(self.model, ParallelSettings) and not self.model.has_static_shapes:
             return record_nothing(self.training)
+        if isinstance(self.training.objective, SequenceObjective):
+            return train_word_by_word(self.training)
         if isinstance(self.model, TransformerSettings):
             return self.training
         return train_word_by_word(self.training)

@@ -138,7 +138,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
     ) -> Learner:
         assert isinstance(module, TranslationModel)
         shape = row_shape(recipe, prepared)
-        loss = loss_of(recipe, module)
+        loss = loss_of(recipe, module, tokenizers=prepared.tokenizers)
         evaluate = None
         if prepared.valid is not None:
             translator = partial(_translator, recipe, prepared, module, directory)
@@ -157,7 +157,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
             smaller = RowShape(rows, shape.source, shape.target)
             return first_batch(batches_for(recipe, prepared, smaller))
 
-        loss = loss_of(recipe, module)
+        loss = loss_of(recipe, module, tokenizers=prepared.tokenizers)
         return Trial(loss, shape.rows, batch_of)
 
     def describe_start(

@@ -32,7 +32,14 @@ from headwise.tasks.model_start import (
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import load_fitting_tokenizers
 
-FREE = ("draft_heads.*", "draft_decoder.*", "encoder.layers", "decoder.layers", "output_bias")
+FREE = (
+    "draft_heads.*",
+    "draft_decoder.*",
+    "reward_baseline",
+    "encoder.layers",
+    "decoder.layers",
+    "output_bias",
+)
 """Settings that may differ (tasks/model_start.py)."""
 
 

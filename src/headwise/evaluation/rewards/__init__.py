@@ -1,0 +1,1 @@
+"""Rewards: what a translation is worth, for training on whole translations (training/sequence/)."""

@@ -1,0 +1,94 @@
+"""Computes the rewards of the samples of a batch, and counts how often each was drawn.
+
+Rewards compare texts: the tokenizer's text of a sample with that of the reference. The same text is
+compared once. A reward that is no finite number is refused with the sentences that it was asked
+for, before anything is learned from it.
+Tested through the loss (sequence_loss.py), and by rewards that give NaN or too few numbers.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headwise.decoding.results import Hypothesis
+from headwise.errors import UsageError
+from headwise.evaluation.rewards.declaration import Reward
+from headwise.tasks.translation.sampled_rows import TokenPair, Written, written
+from headwise.text.tokenizer_pair import TokenizerPair
+
+SHOWN = 200
+"""Characters of a sentence that a message shows."""
+
+
+@dataclass(frozen=True)
+class RewardedSamples:
+    """Of one source sentence."""
+
+    drawn: tuple[Hypothesis, ...]
+    """All samples, in the order in which they were drawn."""
+    counts: Counter[Written]
+    """How often each was drawn."""
+    rewards: dict[Written, float]
+    """Of each sample, of the greedy output and of the reference."""
+    greedy: Written
+
+    @property
+    def mean(self) -> float:
+        return sum(self.rewards[one] * count for one, count in self.counts.items()) / len(
+            self.drawn
+        )
+
+
+def reward_samples(
+    reward: Reward,
+    tokenizers: TokenizerPair,
+    pairs: Sequence[TokenPair],
+    drawn: Sequence[Sequence[Hypothesis]],
+    references: Sequence[Written],
+) -> list[RewardedSamples]:
+    """For each pair; the first of its hypotheses is the greedy output."""
+    counts = [Counter(map(written, hypotheses[1:])) for hypotheses in drawn]
+    greedy = [written(hypotheses[0]) for hypotheses in drawn]
+    asked = [
+        (number, one)
+        for number, here in enumerate(counts)
+        for one in dict.fromkeys([*here, greedy[number], references[number]])
+    ]
+    decode = tokenizers.target.decode
+    texts = [decode(one) for _, one in asked]
+    goals = [decode(pair.target) for pair in pairs]
+    compared = list(dict.fromkeys(zip(texts, (goals[i] for i, _ in asked), strict=True)))
+    numbers = reward([text for text, _ in compared], [goal for _, goal in compared])
+    _check_count(len(numbers), len(compared))
+    known = dict(zip(compared, map(float, numbers), strict=True))
+    found: list[dict[Written, float]] = [{} for _ in pairs]
+    for (number, one), text in zip(asked, texts, strict=True):
+        value = known[text, goals[number]]
+        if not math.isfinite(value):
+            source = tokenizers.source.decode(pairs[number].source)
+            raise _explain_value(value, source, text, goals[number])
+        found[number][one] = value
+    return [
+        RewardedSamples(tuple(hypotheses[1:]), here, values, best)
+        for hypotheses, here, values, best in zip(drawn, counts, found, greedy, strict=True)
+    ]
+
+
+def _check_count(given: int, needed: int) -> None:
+    if given != needed:
+        raise UsageError(
+            f"the reward gave {given} numbers for {needed} translations; it must give one for each",
+            f"奖励函数为 {needed} 个译文给出了 {given} 个数；必须每个译文一个",
+        )
+
+
+def _explain_value(value: float, source: str, text: str, reference: str) -> UsageError:
+    shown = [one if len(one) <= SHOWN else one[:SHOWN] + "…" for one in (source, text, reference)]
+    return UsageError(
+        f"the reward of a translation is {value}, but it must be a finite number: source "
+        f"{shown[0]!r}, translation {shown[1]!r}, reference {shown[2]!r}; mend the reward or "
+        "remove the pair. Nothing was learned from this batch, and the last checkpoint is good",
+        f"某译文的奖励为 {value}，而它必须是有限的数：原文 {shown[0]!r}，译文 {shown[1]!r}，参考 "
+        f"{shown[2]!r}；请改正奖励函数或删去该句对。本批未用于更新，上一个检查点完好",
+    )
