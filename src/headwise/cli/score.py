@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.memory import add_language_memory, language_memory
 from headwise.cli.options.model_paths import LanguageModelPath
 from headwise.cli.options.parser import add_checkpoint
 from headwise.cli.options.paths import STANDARD_INPUT, SentenceStream, TextFilePath
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from headwise.tasks.language.answers import SentenceScore, Verdict
     from headwise.tasks.language.language_model import LanguageModel
+    from headwise.tasks.language.memory import load_with_memory
     from headwise.tasks.language.minimal_pairs import PairScores
 
 BLOCK = 256
@@ -60,6 +62,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
     add_checkpoint(parser)
+    add_language_memory(parser)
     parser.add_argument(
         "--file",
         type=SentenceStream,
@@ -108,8 +111,11 @@ def check(arguments: argparse.Namespace) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.language.language_model import LanguageModel
 
+    memory = language_memory(arguments)
     with model_to_load(arguments.model, arguments.checkpoint) as directory:
-        model = LanguageModel.load(directory)
+        model = (
+            LanguageModel.load(directory) if memory is None else load_with_memory(directory, memory)
+        )
     if arguments.pairs is not None:
         return _pairs(model, arguments)
     if arguments.sentences and not arguments.summary:
