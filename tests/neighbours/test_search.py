@@ -1,5 +1,5 @@
-"""The search against a table of all distances: ties, stores smaller than k, many equal keys, keys on
-disk and in memory, any block size."""
+"""The search against a table of all distances: ties, stores smaller than k, many equal keys, keys
+on disk and in memory, any block size."""
 
 from pathlib import Path
 

@@ -86,6 +86,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("print only the perplexity of the text", "只给出整篇文本的困惑度"),
     )
     parser.add_argument(
+        "--continuous",
+        action="store_true",
+        help=say(
+            "with --summary: read the lines as one text, as a model of a stream was trained",
+            "配合 --summary：把各行当作一篇连续文本阅读（适用于按连续文本训练的模型）",
+        ),
+    )
+    parser.add_argument(
         "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
     )
 
@@ -105,6 +113,12 @@ def check(arguments: argparse.Namespace) -> None:
         raise UsageError(
             "sentences, --file and --pairs exclude each other; give one of them",
             "句子、--file 与 --pairs 不能同时使用；请只给其一",
+        )
+
+    if arguments.continuous and not arguments.summary:
+        raise UsageError(
+            "--continuous is for the perplexity of a text; add --summary",
+            "--continuous 用于计算整篇文本的困惑度；请加上 --summary",
         )
 
 
@@ -228,7 +242,7 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
 
     if arguments.summary:
         given = check_sentences(arguments.sentences) or read_sentences(arguments.file.path)
-        result = model.score_text(given)
+        result = model.score_text(given, continuous=arguments.continuous)
         if arguments.json:
             sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
         else:

@@ -211,6 +211,7 @@ class NeuralTokenModel:
             found[part.places[counts]] = self.log_probabilities(part)[counts]
         return found
 
+    @torch.no_grad()
     def log_probabilities(self, part: ReadPart) -> Scores:
         """Of the targets, [row, time], a chunk of logits at a time."""
         states, wanted = part.hidden.flatten(0, 1), part.targets.flatten().to(self.device)

@@ -75,6 +75,7 @@ class ForcedReading:
             lengths = [len(targets[i]) + 1 for i in batch]
             yield ForcedBatch(batch, hidden, self.tap.keys_of(hidden), lengths)
 
+    @torch.no_grad()
     def scores(self, hidden: Tensor, tokens: Tensor) -> Tensor:
         """The log-probability of one token for each state."""
         parts = [
