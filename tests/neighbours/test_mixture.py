@@ -7,7 +7,7 @@ import torch
 
 from headwise.errors import SettingsError
 from headwise.neighbours.mixture import mix, mix_chosen, weigh
-from headwise.neighbours.search import Neighbours
+from headwise.neighbours.search import FoundNeighbours
 from headwise.neighbours.settings import MemorySettings, Mixing, NearnessWeight
 from headwise.neighbours.tuning import tune
 from headwise.settings import check_settings
@@ -15,12 +15,12 @@ from headwise.settings import check_settings
 QUERIES, FOUND, VOCABULARY = 7, 11, 23
 
 
-def made(generator: torch.Generator) -> tuple[torch.Tensor, Neighbours]:
+def made(generator: torch.Generator) -> tuple[torch.Tensor, FoundNeighbours]:
     scores = torch.randn(QUERIES, VOCABULARY, generator=generator).log_softmax(-1)
     distances = torch.rand(QUERIES, FOUND, generator=generator, dtype=torch.float64) * 30
     tokens = torch.randint(0, VOCABULARY, (QUERIES, FOUND), generator=generator)
     entries = torch.arange(FOUND).expand(QUERIES, FOUND)
-    return scores, Neighbours(entries, tokens, distances.sort(1).values)
+    return scores, FoundNeighbours(entries, tokens, distances.sort(1).values)
 
 
 @pytest.mark.parametrize("weight", [0.3, 1.0, NearnessWeight(most=0.8, distance=4.0)])
@@ -52,7 +52,7 @@ def test_it_is_the_formula_and_sums_to_one(
 def test_a_weight_of_zero_changes_no_bit(generator: torch.Generator) -> None:
     scores, found = made(generator)
     assert torch.equal(mix(scores, found, Mixing(weight=0.0)), scores)
-    far = Neighbours(found.entries, found.tokens, found.distances + 1e9)
+    far = FoundNeighbours(found.entries, found.tokens, found.distances + 1e9)
     assert torch.equal(mix(scores, far, Mixing(weight=NearnessWeight(most=1, distance=1))), scores)
 
 
@@ -65,7 +65,7 @@ def test_the_chosen_settings_are_the_best_and_never_worse_than_none(
         tuning = tune(own, tokens, found)
         assert tuning.mixed <= tuning.alone
         kept = tuning.mixing.neighbours
-        nearest = Neighbours(*(getattr(found, name)[:, :kept] for name in
+        nearest = FoundNeighbours(*(getattr(found, name)[:, :kept] for name in
                                ("entries", "tokens", "distances")))  # fmt: skip
         again = mix_chosen(own.double(), tokens, nearest, tuning.mixing)
         assert float((-again).mean().exp()) == pytest.approx(tuning.mixed, rel=1e-9)

@@ -47,6 +47,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "再次运行同一命令即可继续。" + EXAMPLES,
         ),
     )
+    _add_actions(parser)
+
+
+def _add_actions(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar=say("ACTION", "操作"))
     texts = {
         "build": say("read text into a new store", "把文本读入新的存储"),

@@ -38,6 +38,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "--model runs/ptb --file beginnings.txt --json",
         ),
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "beginnings",
         nargs="*",

@@ -51,6 +51,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "runs/chinese --pairs known:sighan15-csc/test",
         ),
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sentences", nargs="*", metavar="SENTENCE", help=say("sentences to compare", "要比较的句子")
     )

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from headwise.language import say
 from headwise.neighbours.mixture import mix, mix_chosen
-from headwise.neighbours.search import NearestSearch, Neighbours
+from headwise.neighbours.search import FoundNeighbours, NearestSearch
 from headwise.neighbours.settings import MemorySettings
 from headwise.neighbours.store import NeighbourStore
 
@@ -50,7 +50,7 @@ class TokenMemory:
             )
         return TokenMemory(NearestSearch(store), settings)
 
-    def find(self, keys: Tensor) -> Neighbours:
+    def find(self, keys: Tensor) -> FoundNeighbours:
         return self.search.find(keys, self.mixing.neighbours)
 
     def mix(self, scores: Tensor, keys: Tensor) -> Tensor:

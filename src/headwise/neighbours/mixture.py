@@ -15,16 +15,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headwise.neighbours.search import Neighbours
+from headwise.neighbours.search import FoundNeighbours
 from headwise.neighbours.settings import Mixing, NearnessWeight
 
 
-def vote(found: Neighbours, temperature: float) -> Float[Tensor, "query neighbour"]:
+def vote(found: FoundNeighbours, temperature: float) -> Float[Tensor, "query neighbour"]:
     """The share of each neighbour in p_kNN."""
     return (-found.distances / temperature).softmax(-1)
 
 
-def weigh(found: Neighbours, mixing: Mixing) -> Float[Tensor, "query"]:
+def weigh(found: FoundNeighbours, mixing: Mixing) -> Float[Tensor, "query"]:
     """λ of each query."""
     match mixing.weight:
         case NearnessWeight(most=most, distance=distance):
@@ -34,7 +34,7 @@ def weigh(found: Neighbours, mixing: Mixing) -> Float[Tensor, "query"]:
 
 
 def mix(
-    scores: Float[Tensor, "query vocab"], found: Neighbours, mixing: Mixing
+    scores: Float[Tensor, "query vocab"], found: FoundNeighbours, mixing: Mixing
 ) -> Float[Tensor, "query vocab"]:
     """Log-probabilities of all tokens, given those of the model."""
     weight = weigh(found, mixing)
@@ -48,7 +48,7 @@ def mix(
 def mix_chosen(
     scores: Float[Tensor, "query"],
     tokens: Int[Tensor, "query"],
-    found: Neighbours,
+    found: FoundNeighbours,
     mixing: Mixing,
 ) -> Float[Tensor, "query"]:
     """The log-probability of one token for each query, given that of the model."""

@@ -34,7 +34,7 @@ GATHERED_NUMBERS = 1 << 23
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class FoundNeighbours:
     """The nearest entries of each query, nearest first."""
 
     entries: Int[Tensor, "query neighbour"]
@@ -65,14 +65,14 @@ class NearestSearch:
         self.tokens = torch.from_numpy(store.values).to(self.device)
 
     @torch.no_grad()
-    def find(self, queries: Float[Tensor, "query dim"], count: int) -> Neighbours:
+    def find(self, queries: Float[Tensor, "query dim"], count: int) -> FoundNeighbours:
         """The `count` nearest entries of each query, or all if there are fewer."""
         count = min(count, len(self.store))
         given = queries.detach().to(self.device, torch.float32)
         size = max(1, GATHERED_NUMBERS // ((count + SPARE) * given.shape[1]))
         parts = [self._find(part, count) for part in given.split(size)]
         entries, distances = (torch.cat([part[i] for part in parts]) for i in (0, 1))
-        return Neighbours(entries, self.tokens[entries], distances)
+        return FoundNeighbours(entries, self.tokens[entries], distances)
 
     def _find(self, queries: Tensor, count: int) -> tuple[Tensor, Tensor]:
         near, rough = self._candidates(queries, min(count + SPARE, len(self.store)))

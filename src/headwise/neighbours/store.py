@@ -51,7 +51,7 @@ class StoredModel:
 
 
 @dataclass(frozen=True)
-class Shard:
+class StoreShard:
     """One part of a store, as the manifest lists it."""
 
     name: str
@@ -80,7 +80,7 @@ class StoreHeader:
     """The content of a manifest, checked."""
 
     model: StoredModel
-    shards: tuple[Shard, ...]
+    shards: tuple[StoreShard, ...]
     corpora: tuple[str, ...]
     tuning: Mapping[str, Any] | None
     """What `headwise memory tune` chose and measured."""
@@ -127,7 +127,7 @@ def read_header(directory: Path, manifest: Mapping[str, Any]) -> StoreHeader:
     try:
         header = StoreHeader(
             StoredModel(**manifest["model"]),
-            tuple(Shard(**one) for one in manifest["shards"]),
+            tuple(StoreShard(**one) for one in manifest["shards"]),
             tuple(map(str, manifest["corpora"])),
             manifest["tuning"],
             manifest["unfinished"],
@@ -141,7 +141,7 @@ def read_header(directory: Path, manifest: Mapping[str, Any]) -> StoreHeader:
     return header
 
 
-def _sizes(header: StoreHeader, shard: Shard) -> dict[str, int]:
+def _sizes(header: StoreHeader, shard: StoreShard) -> dict[str, int]:
     """The bytes that each file of a shard must have."""
     item = int(KEY_TYPES[header.model.key_type][-1])
     sizes = {
@@ -250,7 +250,7 @@ class NeighbourStore:
                 "请用该模型建立：`headwise memory build`",
             )
 
-    def _map(self, shard: Shard, column: str) -> NDArray[Any]:
+    def _map(self, shard: StoreShard, column: str) -> NDArray[Any]:
         kind = COLUMNS[column] or KEY_TYPES[self.header.model.key_type]
         shapes = {
             "keys": (shard.entries, self.header.model.dim),

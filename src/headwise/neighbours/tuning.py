@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headwise.neighbours.search import Neighbours
+from headwise.neighbours.search import FoundNeighbours
 from headwise.neighbours.settings import Mixing, NearnessWeight, Weight
 
 MOST_NEIGHBOURS = 64
@@ -50,7 +50,9 @@ class Tuning:
         }
 
 
-def tune(scores: Float[Tensor, "query"], tokens: Int[Tensor, "query"], found: Neighbours) -> Tuning:
+def tune(
+    scores: Float[Tensor, "query"], tokens: Int[Tensor, "query"], found: FoundNeighbours
+) -> Tuning:
     """The best of the grid for these tokens, given the model's log-probabilities of them."""
     own = scores.double().cpu()
     distances = found.distances.cpu()

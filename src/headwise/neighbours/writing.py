@@ -23,9 +23,9 @@ from headwise.neighbours.store import (
     COLUMNS,
     KEY_TYPES,
     KIND,
-    Shard,
     StoredModel,
     StoreHeader,
+    StoreShard,
     read_header,
     require_store,
 )
@@ -156,7 +156,9 @@ class EntryWriter:
             with publish_file(file) as temporary:
                 array.tofile(temporary)
             self._files[file.name] = {"bytes": file.stat().st_size, "sha256": sha256_of(file)}
-        shard = Shard(name, len(columns["values"]), len(columns["lines"]), len(columns["text"]))
+        shard = StoreShard(
+            name, len(columns["values"]), len(columns["lines"]), len(columns["text"])
+        )
         self.header = replace(self.header, shards=(*self.header.shards, shard), corpora=corpora)
         self._waiting, self._num_waiting = [], 0
         self._note({"request": self.request, "read": read})
