@@ -30,6 +30,7 @@ NAMED = {
     "serving/api/translation_stream.py": "translation: the name of an event",
     "serving/schemas/models.py": "word_vectors: a kind of model in the server's list",
     "serving/work/loaded_models.py": "the models for which the server has routes",
+    "tasks/memory_building.py": "the tasks whose models predict token by token, as a memory needs",
     "tasks/accepted_models.py": "word_vectors: vectors that were imported have no recipe",
     "settings/reading.py": "translation: what a recipe without `task:` is for",
 }

@@ -79,6 +79,15 @@ CASES: dict[str, list[list[str]]] = {
         ["model", "--data", "text"],
         ["model", "--run", "new"],
     ],
+    "memory": [
+        ["build", MISSING, "--output", "new", "text"],
+        ["build", "labels", "--output", "new", "text"],
+        ["build", "model", "text"],
+        ["build", "model", "--output", "new"],
+        ["describe", MISSING],
+        ["add", "text", "text"],
+        ["tune", "model", "text", "--predictions", "0"],
+    ],
     "import": [[MISSING, "new"], ["text", "new"], ["empty", "text"]],
     "translate": [
         ["--model", MISSING, "text"],

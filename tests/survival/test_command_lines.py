@@ -69,7 +69,7 @@ GOOD = (
     "senses --model run --train table.tsv --test table.tsv", "attend --example waist --json",
     "attend --keys 1,2 --values 3,4 --queries 1 --plot x.svg", "key alice --keys out/keys",
     "serve run --port 0", "distil run --source text --output out",
-    "adapt run --data text --run out", "import empty out",
+    "adapt run --data text --run out", "memory build run --output out text", "import empty out",
     "explore run --no-browser --port 0",
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.memory import add_memory, memory_changes
 from headwise.cli.options.model_paths import TranslatorOrCheckpoint, TranslatorOrText, UnfinishedRun
 from headwise.cli.options.parser import add_checkpoint, add_computing
 from headwise.cli.options.paths import OutputFile, SentenceFile, TextFilePath
@@ -82,6 +83,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="key=value",
         help=say("change one decoding value", "修改一个解码值"),
     )
+    add_memory(parser)
     add_computing(parser)
     parser.add_argument(
         "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
@@ -126,7 +128,7 @@ def _measurement(arguments: argparse.Namespace) -> "Measurement":
         target_language=arguments.target,
         pretokenized=arguments.pretokenized,
         lowercase=arguments.lowercase,
-        overrides=tuple(arguments.changes),
+        overrides=(*memory_changes(arguments), *arguments.changes),
         device=arguments.device,
         precision=arguments.precision,
     )

@@ -5,6 +5,7 @@ import json
 import sys
 
 from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.memory import add_language_memory, language_memory
 from headwise.cli.options.model_paths import LanguageModelPath
 from headwise.cli.options.parser import add_checkpoint, positive
 from headwise.cli.terminal.wrapping import write_line
@@ -42,6 +43,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help=say("a bundle or run", "模型目录或运行目录"),
     )
     add_checkpoint(parser)
+    add_language_memory(parser)
     parser.add_argument(
         "--length",
         type=positive,
@@ -117,6 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.settings import check_settings
     from headwise.tasks.language.continuation import write_on
     from headwise.tasks.language.language_model import LanguageModel
+    from headwise.tasks.language.memory import load_with_memory
 
     settings: GreedySettings | SamplingSettings = GreedySettings()
     if not arguments.greedy:
@@ -124,8 +127,11 @@ def run(arguments: argparse.Namespace) -> int:
         settings = check_settings(
             SamplingSettings, {name: getattr(arguments, name) for name in names}
         )
+    memory = language_memory(arguments)
     with model_to_load(arguments.model, arguments.checkpoint) as directory:
-        model = LanguageModel.load(directory)
+        model = (
+            LanguageModel.load(directory) if memory is None else load_with_memory(directory, memory)
+        )
     num_samples = 1 if arguments.greedy else arguments.samples
     if num_samples > 1:
         write_line(

@@ -35,6 +35,7 @@ COMMANDS = (
     "compare",
     "distil",
     "adapt",
+    "memory",
     "translate",
     "explore",
     "serve",

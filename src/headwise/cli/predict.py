@@ -8,6 +8,7 @@ import math
 import sys
 
 from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.memory import add_language_memory, language_memory
 from headwise.cli.options.model_paths import PredictorPath
 from headwise.cli.options.parser import add_checkpoint, positive
 from headwise.cli.options.paths import STANDARD_INPUT, SentenceStream
@@ -37,6 +38,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "--model runs/ptb --file beginnings.txt --json",
         ),
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "beginnings",
         nargs="*",
@@ -54,6 +59,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
     add_checkpoint(parser)
+    add_language_memory(parser)
     parser.add_argument(
         "--file",
         type=SentenceStream,
@@ -90,11 +96,13 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.cli.terminal.tables import print_table
+    from headwise.tasks.language.memory import load_with_memory
     from headwise.tasks.pretraining.gap_filling import load_predictor
     from headwise.tasks.text_input import read_sentences
 
+    memory = language_memory(arguments)
     with model_to_load(arguments.model, arguments.checkpoint) as directory:
-        model = load_predictor(directory)
+        model = load_predictor(directory) if memory is None else load_with_memory(directory, memory)
     for beginning in arguments.beginnings or read_sentences(arguments.file.path, keep_blank=True):
         predictions = model.predict(beginning, count=arguments.top, length=arguments.length)
         if arguments.json:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from headwise.cli.options.checkpoints import accept_unfinished, model_to_load
+from headwise.cli.options.memory import add_language_memory, language_memory
 from headwise.cli.options.model_paths import LanguageModelPath
 from headwise.cli.options.parser import add_checkpoint
 from headwise.cli.options.paths import STANDARD_INPUT, SentenceStream, TextFilePath
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from headwise.tasks.language.answers import SentenceScore, Verdict
     from headwise.tasks.language.language_model import LanguageModel
+    from headwise.tasks.language.memory import load_with_memory
     from headwise.tasks.language.minimal_pairs import PairScores
 
 BLOCK = 256
@@ -49,6 +51,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "runs/chinese --pairs known:sighan15-csc/test",
         ),
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sentences", nargs="*", metavar="SENTENCE", help=say("sentences to compare", "要比较的句子")
     )
@@ -60,6 +66,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
     add_checkpoint(parser)
+    add_language_memory(parser)
     parser.add_argument(
         "--file",
         type=SentenceStream,
@@ -83,6 +90,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("print only the perplexity of the text", "只给出整篇文本的困惑度"),
     )
     parser.add_argument(
+        "--continuous",
+        action="store_true",
+        help=say(
+            "with --summary: read the lines as one text, as a model of a stream was trained",
+            "配合 --summary：把各行当作一篇连续文本阅读（适用于按连续文本训练的模型）",
+        ),
+    )
+    parser.add_argument(
         "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
     )
 
@@ -104,12 +119,21 @@ def check(arguments: argparse.Namespace) -> None:
             "句子、--file 与 --pairs 不能同时使用；请只给其一",
         )
 
+    if arguments.continuous and not arguments.summary:
+        raise UsageError(
+            "--continuous is for the perplexity of a text; add --summary",
+            "--continuous 用于计算整篇文本的困惑度；请加上 --summary",
+        )
+
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.language.language_model import LanguageModel
 
+    memory = language_memory(arguments)
     with model_to_load(arguments.model, arguments.checkpoint) as directory:
-        model = LanguageModel.load(directory)
+        model = (
+            LanguageModel.load(directory) if memory is None else load_with_memory(directory, memory)
+        )
     if arguments.pairs is not None:
         return _pairs(model, arguments)
     if arguments.sentences and not arguments.summary:
@@ -222,7 +246,7 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
 
     if arguments.summary:
         given = check_sentences(arguments.sentences) or read_sentences(arguments.file.path)
-        result = model.score_text(given)
+        result = model.score_text(given, continuous=arguments.continuous)
         if arguments.json:
             sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
         else:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from headwise.cli.options.memory import memory_changes
 from headwise.cli.options.model_paths import UnfinishedRun
 from headwise.cli.options.translate_options import add_parser
 from headwise.cli.terminal.wrapping import write_line
@@ -68,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         too_long=arguments.too_long,
         alignment=arguments.json and translator.attends,
         attention=looking is not None,
+        votes=arguments.json,
     )
     with _FileProgress(arguments) as progress:
         _write(progress.watch(stream), arguments, looking)
@@ -181,7 +183,7 @@ class _Looking:
 
 def _changes(arguments: argparse.Namespace, own: "DecodingSettings") -> list[str]:
     """The options as `key=value` changes of the model's decoding settings."""
-    changes = list(arguments.changes)
+    changes = [*memory_changes(arguments), *arguments.changes]
     has_one = own.over_steppers and own.with_num_results(2, may_widen=True) is None
     if (arguments.n_best > 1 or arguments.require) and has_one:
         # Greedy search has one candidate and cannot look ahead, so these options use a beam unless

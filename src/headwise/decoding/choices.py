@@ -4,6 +4,7 @@
     decoding: {kind: drafted, drafter: {kind: jacobi}, block: 4}
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
+    decoding: {kind: greedy, memory: {store: stores/law}}          with stored neighbours
     decoding: {kind: one_pass, lengths: 5}                         all parallel models
     decoding: {kind: noisy_parallel, judge: runs/teacher/model}    lengths or fertilities
     decoding: {kind: mask_predict, passes: 10}                     models that predict the length
@@ -47,8 +48,9 @@ from headwise.decoding.parallel.sequence_pass import SequencePass
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
-from headwise.decoding.stepper_search import StepperSearch, decode
+from headwise.decoding.stepper_search import Steppers, StepperSearch, decode
 from headwise.errors import SettingsError
+from headwise.neighbours.settings import MemorySettings
 
 __all__ = [
     "BeamSettings",
@@ -149,11 +151,13 @@ def make_generator(
     *,
     find_judge: Callable[[str], Judge] | None = None,
     find_language_model: Callable[[str], PrefixModel] | None = None,
+    find_memory: Callable[[MemorySettings], Steppers] | None = None,
 ) -> Generator:
     """The generator of these settings; `model` is what a model offers (`models/steppers.py`).
 
     `find_judge` gives the model at a path that chooses among candidates, `find_language_model` the
-    one that takes part in a search; a translator has both.
+    one that takes part in a search, `find_memory` the same model with a memory; a translator has
+    all three.
     """
     language = None
     if isinstance(settings, GenerationSettings):
@@ -163,6 +167,9 @@ def make_generator(
             language = find_language_model(settings.language_model_path)
     match settings:
         case GreedySettings() | BeamSettings() | SamplingSettings():
+            if settings.memory is not None:
+                assert find_memory is not None, "such a search is made by a translator"
+                return StepperSearch(find_memory(settings.memory))
             return StepperSearch(model)
         case DraftedSettings():
             return DraftedSearch(model)

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.errors import SettingsError, UsageError
+from headwise.neighbours.settings import MemorySettings
 from headwise.settings import Settings
 from headwise.text.phrase_matching import NOT_WATCHED, occurs, single_spaced
 
@@ -91,6 +92,11 @@ class GenerationSettings(Settings):
     def language_model_path(self) -> str | None:
         """The bundle or ARPA file of a language model that takes part in the search, if one
         does."""
+        return None
+
+    @property
+    def asked_memory(self) -> MemorySettings | None:
+        """The memory of neighbours that takes part in every step, if one does."""
         return None
 
     @property

@@ -126,6 +126,7 @@ WRITERS = {
     "translate --attention": ["translate", "--model", MODEL, "--text", "a", "--attention"],
     "evaluate --output": [*EVALUATE, "--output"],
     "adapt --run": ["adapt", MODEL, "--data", "s", "--run"],
+    "memory build --output": ["memory", "build", MODEL, "s", "--output"],
     "export OUTPUT": ["export", MODEL],
     "import MODEL": ["import", "."],
     "arpa FILE": ["arpa", LANGUAGE],

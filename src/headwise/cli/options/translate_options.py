@@ -2,6 +2,7 @@
 
 import argparse
 
+from headwise.cli.options.memory import add_memory
 from headwise.cli.options.model_paths import TranslatorOrCheckpoint
 from headwise.cli.options.parser import add_checkpoint, add_computing, positive
 from headwise.cli.options.paths import STANDARD_INPUT, OutputFile, TextStream
@@ -74,6 +75,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         ),
     )
     _add_decoding_options(parser)
+    add_memory(parser)
     add_computing(parser)
     _add_output(parser)
 

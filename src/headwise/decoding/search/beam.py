@@ -23,7 +23,6 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.results import SearchResult
 from headwise.decoding.rules.constraints import Constraints, SentenceRules
@@ -35,6 +34,7 @@ from headwise.decoding.search.length_penalty import (
     StopRule,
     penalize_coverage,
 )
+from headwise.decoding.search.remembering import RememberingSettings
 from headwise.decoding.search.required_phrases import weigh_required
 from headwise.decoding.search.selection import Beam, select
 from headwise.decoding.trace import Tracer
@@ -43,7 +43,7 @@ from headwise.errors import SettingsError, UsageError
 MAX_SIZE = 1024
 
 
-class BeamSettings(GenerationSettings):
+class BeamSettings(RememberingSettings):
     plans: ClassVar[bool] = True
     output_forms: ClassVar[tuple[str, ...]] = ("steps",)
     can_trace: ClassVar[bool] = True

@@ -11,10 +11,10 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.search.remembering import RememberingSettings
 
 
-class GreedySettings(GenerationSettings):
+class GreedySettings(RememberingSettings):
     output_forms: ClassVar[tuple[str, ...]] = ("steps",)
     summary: ClassVar[str] = "The most probable token at every step."
     kind: Literal["greedy"] = "greedy"

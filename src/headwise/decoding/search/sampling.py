@@ -21,13 +21,13 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
 
-from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.search.paths import Choose
+from headwise.decoding.search.remembering import RememberingSettings
 from headwise.randomness import numpy_generator
 
 
-class SamplingSettings(GenerationSettings):
+class SamplingSettings(RememberingSettings):
     output_forms: ClassVar[tuple[str, ...]] = ("steps",)
     summary: ClassVar[str] = "Tokens drawn at random; the same seed draws the same."
     request_options: ClassVar[Mapping[str, RequestOption]] = {

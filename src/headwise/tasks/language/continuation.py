@@ -14,7 +14,6 @@ from typing import Any
 
 from headwise.decoding.choices import DecodingSettings, decode
 from headwise.errors import UsageError
-from headwise.models.text_stepper import TextStepper
 from headwise.tasks.arguments import require_text
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.language.neural_token_model import NeuralTokenModel
@@ -60,7 +59,7 @@ def write_on(
             f"{length} tokens were asked for; between 1 and {MAX_LENGTH:,} are possible",
             f"要求 {length} 个词元；可为 1 到 {MAX_LENGTH:,}",
         )
-    stepper = TextStepper(asked.network)
+    stepper = asked.make_stepper()
     read = [asked.first, *model.tokenizer.encode(require_text(beginning, "beginning").strip())]
     written: list[int] = []
     total, piece = 0.0, 0

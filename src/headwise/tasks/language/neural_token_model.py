@@ -9,13 +9,15 @@ A Transformer reads at most as many tokens as in training. A longer text is read
 begin at multiples of half a window. A token is predicted in the first window that contains it, so
 it has at least half a window of context, and the same context whether a text is scored or
 generated. A recurrent model carries its state through any length. <pad> and <s> are never
-predicted.
+predicted. With a memory (neighbours/) each prediction is mixed with those of stored neighbours.
 
 Tested: probabilities sum to 1; texts in a batch = one by one; windows with a carried state = the
 whole text; the score of a text is the product of its predictions, for texts of any length.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -25,7 +27,9 @@ from torch import Tensor
 from headwise.data.text.text_batches import pad_lines
 from headwise.models.choices import LanguageNetwork
 from headwise.models.recurrent.language_model import RecurrentLanguageModel
-from headwise.models.text_stepper import next_token_logits
+from headwise.models.state_keys import KeyTap
+from headwise.models.text_stepper import TextStepper, next_token_logits
+from headwise.neighbours.memory import RememberingStepper, TokenMemory
 from headwise.text.tokenizer import EOS
 
 BATCH_TOKENS = 8192
@@ -33,6 +37,18 @@ CHUNK_LOGITS = 1 << 22
 WINDOW = 256
 
 Scores = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ReadPart:
+    """A batch that the network has read: states, the tokens that follow, and which count."""
+
+    hidden: Tensor
+    targets: Tensor
+    places: NDArray[np.int64]
+    """[row, time]: the number that each prediction has in the whole text; -1: it does not count."""
+    keys: Tensor | None = None
+    """The states by which a memory is asked, if there is a tap (models/state_keys.py)."""
 
 
 class NeuralTokenModel:
@@ -43,6 +59,8 @@ class NeuralTokenModel:
     def __init__(self, network: LanguageNetwork, *, first: int, context: int | None) -> None:
         self.network, self.first = network, first
         self.context = None if isinstance(network, RecurrentLanguageModel) else context
+        self._tap: KeyTap | None = None
+        self._memory: TokenMemory | None = None
 
     @property
     def num_parameters(self) -> int:
@@ -52,43 +70,77 @@ class NeuralTokenModel:
     def device(self) -> torch.device:
         return self.network.output.weight.device
 
-    @torch.no_grad()
+    @property
+    def tap(self) -> KeyTap:
+        """Reads the states by which a memory is asked."""
+        if self._tap is None:
+            self._tap = KeyTap(self.network)
+        return self._tap
+
+    def remember(self, memory: TokenMemory) -> None:
+        """Mix every prediction from now on with those of a memory."""
+        self._memory = memory
+        self.tap  # noqa: B018 - it watches from now on
+
+    def make_stepper(self) -> TextStepper | RememberingStepper:
+        """The network as a search asks it, with its memory if there is one."""
+        stepper = TextStepper(self.network)
+        if self._memory is None:
+            return stepper
+        return RememberingStepper(stepper, self._memory, self.tap.of_step)
+
     def score(self, sentences: Sequence[Sequence[int]]) -> list[Scores]:
         """Of each sentence the log-probability of each token, and of its end."""
-        found: list[Scores] = [np.zeros(0, dtype=np.float32)] * len(sentences)
-        short = [
-            i for i, one in enumerate(sentences) if self.context is None or len(one) < self.context
-        ]
-        for group in _batches(short, sentences):
-            batch = pad_lines([sentences[i] for i in group], first=self.first)
-            scores = self._log_probabilities(self._read(batch.tokens), batch.targets).numpy()
-            for row, i in enumerate(group):
-                found[i] = scores[row, : len(sentences[i]) + 1]
-        for i in set(range(len(sentences))) - set(short):
-            found[i] = self._score_windows(np.array([self.first, *sentences[i], EOS]))
-        return found
+        ends = np.cumsum([0, *(len(one) + 1 for one in sentences)])
+        found = self._score_parts(self.read_sentences(sentences), int(ends[-1]))
+        return [found[begin:end] for begin, end in pairwise(ends.tolist())]
 
-    @torch.no_grad()
     def score_running(self, text: NDArray[np.int64], *, rows: int = 1) -> Scores:
         """Every token of one text but the first, from all that stands before it.
 
         `rows` > 1: as so many texts read side by side, faster and with so many places where nothing
         is remembered.
         """
+        return self._score_parts(self.read_running(text, rows=rows), len(text) - 1)
+
+    @torch.no_grad()
+    def read_sentences(self, sentences: Sequence[Sequence[int]]) -> Iterator[ReadPart]:
+        """The states that predict each token of each sentence, and its end."""
+        begins = np.cumsum([0, *(len(one) + 1 for one in sentences)])
+        short = [
+            i for i, one in enumerate(sentences) if self.context is None or len(one) < self.context
+        ]
+        for group in _batches(short, sentences):
+            batch = pad_lines([sentences[i] for i in group], first=self.first)
+            places = np.full(tuple(batch.tokens.shape), -1)
+            for row, i in enumerate(group):
+                count = len(sentences[i]) + 1
+                places[row, :count] = begins[i] + np.arange(count)
+            yield self._read_part(batch.tokens, batch.targets, places)
+        for i in sorted(set(range(len(sentences))) - set(short)):
+            text = np.array([self.first, *sentences[i], EOS])
+            yield from self._read_windows(text, int(begins[i]))
+
+    @torch.no_grad()
+    def read_running(self, text: NDArray[np.int64], *, rows: int = 1) -> Iterator[ReadPart]:
+        """The states that predict each token of one text but the first."""
         if not isinstance(self.network, RecurrentLanguageModel):
-            return self._score_windows(text)
-        length = -(-(len(text) - 1) // rows)
+            yield from self._read_windows(text, 0)
+            return
+        total = len(text) - 1
+        length = -(-total // rows)
         padded = np.pad(text, (0, rows * length + 1 - len(text)))
         tokens, targets = (
             torch.from_numpy(padded[ahead : ahead + rows * length]).view(rows, length)
             for ahead in (0, 1)
         )
-        states, parts = None, []
+        places = np.arange(rows * length).reshape(rows, length)
+        places[places >= total] = -1
+        states = None
         for begin in range(0, length, WINDOW):
             window = slice(begin, begin + WINDOW)
             hidden, states = self.network(tokens[:, window].to(self.device), states)
-            parts.append(self._log_probabilities(hidden, targets[:, window]))
-        return torch.cat(parts, dim=1).flatten()[: len(text) - 1].numpy()
+            yield ReadPart(hidden, targets[:, window], places[:, window], self._keys_of(hidden))
 
     @torch.no_grad()
     def next_words(self, prefixes: Sequence[Sequence[int]]) -> Scores:
@@ -99,8 +151,12 @@ class NeuralTokenModel:
         rows = np.zeros((len(prefixes), self.network.output.out_features), dtype=np.float32)
         for length in sorted({len(prefix) for prefix in cut}):
             same = [i for i, prefix in enumerate(cut) if len(prefix) == length]
-            hidden = self._read(torch.tensor([cut[i] for i in same]))[:, -1]
-            rows[same] = next_token_logits(self.network, hidden).log_softmax(-1).cpu().numpy()
+            hidden = self._read(torch.tensor([cut[i] for i in same]))
+            keys = self._keys_of(hidden)
+            scores = next_token_logits(self.network, hidden[:, -1]).log_softmax(-1)
+            if self._memory is not None and keys is not None:
+                scores = self._memory.mix(scores, keys[:, -1])
+            rows[same] = scores.cpu().numpy()
         return rows
 
     def window_begin(self, num_read: int) -> int:
@@ -121,34 +177,56 @@ class NeuralTokenModel:
             return self.network(tokens.to(self.device))[0]
         return self.network(tokens.to(self.device))
 
-    def _score_windows(self, text: NDArray[np.int64]) -> Scores:
+    def _read_part(self, tokens: Tensor, targets: Tensor, places: NDArray[np.int64]) -> ReadPart:
+        hidden = self._read(tokens)
+        return ReadPart(hidden, targets, places, self._keys_of(hidden))
+
+    def _keys_of(self, hidden: Tensor) -> Tensor | None:
+        return None if self._tap is None else self._tap.keys_of(hidden)
+
+    def _read_windows(self, text: NDArray[np.int64], first: int) -> Iterator[ReadPart]:
+        """One text in windows; `first` is the number of its first prediction."""
         total = len(text) - 1
         width = self.context or total
         stride = max(1, width // 2)
         begins = range(0, self.window_begin(total) + 1, stride)
-        found = np.zeros(total, dtype=np.float32)
         size = max(1, BATCH_TOKENS // width)
         # The last window alone may be shorter: it begins where it would if more followed.
         groups = [begins[:-1][first : first + size] for first in range(0, len(begins) - 1, size)]
         for group in [*groups, begins[-1:]]:
-            places = np.array(group)[:, None] + np.arange(min(width, total - group[-1]))
-            hidden = self._read(torch.from_numpy(text[places]))
-            scores = self._log_probabilities(hidden, torch.from_numpy(text[places + 1])).numpy()
-            for begin, row in zip(group, scores, strict=True):
-                fresh = 0 if begin == 0 else width - stride  # what the window before did not reach
-                found[begin + fresh : begin + len(row)] = row[fresh:]
+            read = np.array(group)[:, None] + np.arange(min(width, total - group[-1]))
+            places = read + first
+            for row, begin in enumerate(group):
+                # What the window before has reached is predicted there.
+                places[row, : 0 if begin == 0 else width - stride] = -1
+            yield self._read_part(
+                torch.from_numpy(text[read]), torch.from_numpy(text[read + 1]), places
+            )
+
+    @torch.no_grad()
+    def _score_parts(self, parts: Iterable[ReadPart], total: int) -> Scores:
+        found = np.zeros(total, dtype=np.float32)
+        for part in parts:
+            counts = part.places >= 0
+            found[part.places[counts]] = self.log_probabilities(part)[counts]
         return found
 
-    def _log_probabilities(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Of the targets, a chunk of logits at a time."""
-        states, wanted = hidden.flatten(0, 1), targets.flatten().to(hidden.device)
+    @torch.no_grad()
+    def log_probabilities(self, part: ReadPart) -> Scores:
+        """Of the targets, [row, time], a chunk of logits at a time."""
+        states, wanted = part.hidden.flatten(0, 1), part.targets.flatten().to(self.device)
         size = max(1, CHUNK_LOGITS // self.network.output.out_features)
-        parts = []
+        scores = []
         for begin in range(0, len(wanted), size):
             logits = next_token_logits(self.network, states[begin : begin + size])
             chosen = logits.gather(1, wanted[begin : begin + size, None])[:, 0]
-            parts.append(chosen - logits.logsumexp(-1))
-        return torch.cat(parts).view(targets.shape).cpu()
+            scores.append(chosen - logits.logsumexp(-1))
+        found = torch.cat(scores)
+        if self._memory is not None and part.keys is not None:
+            counts = torch.from_numpy(part.places.flatten() >= 0).to(self.device)
+            keys = part.keys.flatten(0, 1)[counts]
+            found[counts] = self._memory.mix_chosen(found[counts], wanted[counts], keys)
+        return found.view(part.targets.shape).cpu().numpy()
 
 
 def _batches(numbers: Sequence[int], sentences: Sequence[Sequence[int]]) -> Iterator[list[int]]:

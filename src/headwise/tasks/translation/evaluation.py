@@ -1,7 +1,7 @@
 """The work behind `headwise evaluate`: scores translations and compares two systems."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,7 +116,9 @@ def measure(wanted: Measurement) -> MeasuredScores:
     )
     comparisons: tuple[Comparison, ...] = ()
     if wanted.against is not None:
-        baseline = _translations(wanted, wanted.against).texts
+        # The baseline has no memory: a store belongs to one model, and is what is measured.
+        plain = tuple(one for one in wanted.overrides if not one.startswith("memory."))
+        baseline = _translations(replace(wanted, overrides=plain), wanted.against).texts
         _check_count(baseline, references, wanted.against, wanted.reference)
         comparisons = (
             compare_systems(baseline, hypotheses, references, metric="bleu", metrics=metrics),

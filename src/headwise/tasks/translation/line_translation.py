@@ -75,6 +75,7 @@ def translate_lines(
     too_long: TooLong = "split",
     alignment: bool = False,
     attention: bool = False,
+    votes: bool = False,
 ) -> Iterator[Translation]:
     """One translation for each line, in order, with the memory of one window."""
     waiting: deque[_Waiting] = deque()
@@ -88,7 +89,7 @@ def translate_lines(
 
     parts: list[Translation] = []
     for part in translator.stream_sentences(
-        sentences(), decoding, alignment=alignment, attention=attention
+        sentences(), decoding, alignment=alignment, attention=attention, votes=votes
     ):
         parts.append(part)
         if len(parts) == waiting[0].num_sentences:
@@ -177,6 +178,9 @@ def _join(translator: Translator, waiting: _Waiting, parts: Sequence[Translation
         target_pieces=tuple(targets),
         warning=translator.check_input(text, translator.encode(text)),
         speed=DraftingSpeed.sum_of(part.speed for part in parts),
+        votes=None
+        if parts[0].votes is None
+        else tuple(one for part in parts for one in part.votes or ()),
     )
 
 

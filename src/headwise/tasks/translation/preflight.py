@@ -22,6 +22,13 @@ def check_helpers(recipe: TranslationRecipe) -> None:
     """Refuse a recipe whose decoding has no judge or no language model where it names one: they are
     asked only when the trained model is measured."""
     recipe.decoding.check_complete()
+    if recipe.decoding.asked_memory is not None:
+        raise SettingsError(
+            "decoding.memory is set, but a memory is built with the finished model; leave it out, "
+            "and give --memory to `headwise translate`",
+            "设置了 decoding.memory，但记忆要用训练好的模型建立；请去掉，翻译时再给 "
+            "`headwise translate` 加 --memory",
+        )
     if recipe.decoding.judge_path is not None:
         check_judge(recipe.decoding.judge_path, recipe)
     if recipe.decoding.language_model_path is not None:

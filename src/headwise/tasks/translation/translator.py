@@ -13,6 +13,7 @@ itself never stores a map.
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import tee
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -31,6 +32,7 @@ from headwise.errors import UsageError
 from headwise.models.inference import InferenceForm, Precision, choose_form, exchange
 from headwise.models.recurrent.choices import attends
 from headwise.models.steppers import offer_of
+from headwise.neighbours.settings import MemorySettings
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
 from headwise.tasks.translation.drafting_speed import DraftingSpeed
@@ -38,6 +40,7 @@ from headwise.tasks.translation.fused_language_model import FusedLanguageModel, 
 from headwise.tasks.translation.input_warning import InputCheck, InputWarning
 from headwise.tasks.translation.judge import TranslatorJudge, load_judge
 from headwise.tasks.translation.length_limits import longest_source, within_positions
+from headwise.tasks.translation.memory import ForcedReading, TranslatorMemory, WordVotes
 from headwise.tasks.translation.source_sentences import Candidate, SourceSentence, explain_length
 from headwise.text.phrase_matching import on_one_line
 from headwise.text.tokenizer import BOS, EOS
@@ -78,6 +81,8 @@ class Translation:
     """What was done with a line that is too long; None for every other."""
     speed: DraftingSpeed | None = None
     """Tokens and steps of the model, if it writes several tokens in a step."""
+    votes: tuple[WordVotes, ...] | None = None
+    """Which stored examples spoke at each token, if a memory took part and it was asked for."""
 
     @property
     def text(self) -> str:
@@ -106,6 +111,8 @@ class Translation:
             result["too_long"] = self.too_long
         if self.speed is not None:
             result["tokens_per_step"] = round(self.speed.tokens_per_step, 3)
+        if self.votes is not None:
+            result["memory"] = [one.as_dict() for one in self.votes]
         return result
 
 
@@ -145,6 +152,7 @@ class Translator:
         self.offer = offer_of(self.model)
         self._judges: dict[str, TranslatorJudge] = {}
         self._language_models: dict[str, FusedLanguageModel] = {}
+        self._memories: dict[MemorySettings, TranslatorMemory] = {}
 
     @classmethod
     def load(
@@ -206,6 +214,7 @@ class Translator:
         *,
         alignment: bool = False,
         attention: bool = False,
+        votes: bool = False,
     ) -> Iterator[Translation]:
         """The same for sentences that are encoded already and known to fit."""
         settings = self.within_positions(self.recipe.decoding if decoding is None else decoding)
@@ -219,7 +228,21 @@ class Translator:
             rules=(without_prefix if sentence.is_continued else phrases for sentence in ruled),
         )
         for sentence, result in zip(answered, results, strict=True):
-            yield self._translation(sentence, result, alignment=alignment, attention=attention)
+            found = self._translation(sentence, result, alignment=alignment, attention=attention)
+            asked = settings.asked_memory if votes else None
+            yield (
+                found
+                if asked is None
+                else replace(found, votes=self._votes(asked, sentence, result))
+            )
+
+    def _votes(
+        self, asked: MemorySettings, sentence: SourceSentence, result: SearchResult
+    ) -> tuple[WordVotes, ...]:
+        if not sentence.tokens:
+            return ()
+        best = result.best
+        return self._find_memory(asked).votes(sentence.tokens, best.tokens, finished=best.finished)
 
     @property
     def attends(self) -> bool:
@@ -244,7 +267,19 @@ class Translator:
             self.offer,
             find_judge=self._find_judge,
             find_language_model=self._find_language_model,
+            find_memory=lambda asked: self._find_memory(asked).steppers(),
         )
+
+    @cached_property
+    def forced_reading(self) -> ForcedReading:
+        """The model as it reads finished pairs, for a memory."""
+        return ForcedReading(self.model)
+
+    def _find_memory(self, asked: MemorySettings) -> TranslatorMemory:
+        """The memory that takes part in a search; it is opened once."""
+        if asked not in self._memories:
+            self._memories[asked] = TranslatorMemory(self, asked)
+        return self._memories[asked]
 
     def _find_judge(self, path: str) -> TranslatorJudge:
         """The translator that chooses among candidates; it is loaded once."""

@@ -1,0 +1,75 @@
+"""`headwise memory` and the options `--memory` as they are typed: output, exit status, refusals."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headwise.pocket import sentences
+from tests.cli.conftest import Headwise
+
+
+@pytest.fixture(name="store")
+def _store(tiny_run: Path, headwise: Headwise) -> Path:
+    pairs = [(one.text("en"), one.text("de")) for one in sentences("train", 20)]
+    for side, ending in enumerate(("en", "de")):
+        text = "".join(f"{pair[side]}\n" for pair in pairs)
+        Path(f"my.{ending}").write_text(text, encoding="utf-8")
+    answer = headwise("memory", "build", tiny_run, "--output", "store", "my", "--json")
+    assert (answer.status, json.loads(answer.out)["lines"]) == (0, 20)
+    return Path("store")
+
+
+def test_a_store_is_built_tuned_described_and_asked(
+    tiny_run: Path, store: Path, headwise: Headwise
+) -> None:
+    answer = headwise("memory", "describe", store)
+    assert "not tuned" in answer.out
+    assert "my.en" in answer.out
+    answer = headwise("memory", "tune", store, "my")
+    assert "without the memory" in answer.out
+    tuned = json.loads(headwise("memory", "describe", store, "--json").out)
+    assert tuned["tuning"]["perplexity"] < tuned["tuning"]["perplexity_alone"]
+    assert json.loads(headwise("memory", "add", store, "my", "--json").out)["lines"] == 40
+    assert "记忆" in headwise("--lang", "zh", "memory", "describe", store).out
+    text = Path("my.en").read_text(encoding="utf-8").splitlines()[0]
+    words = ["translate", "--model", tiny_run, "--memory", store, "--text", text, "--json"]
+    answer = headwise(*words, "--set", "memory.neighbours=2")
+    vote = json.loads(answer.out)["memory"][0]["votes"][0]
+    assert {"source", "target", "corpus", "line", "share"} <= vote.keys()
+    words = ["evaluate", "--model", tiny_run, "--source", "my.en", "--reference", "my.de", "--json"]
+    with_memory = json.loads(headwise(*words, "--memory", store, "--set", "max_length=40").out)
+    assert with_memory["bleu"] > json.loads(headwise(*words).out)["bleu"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--set", "memory.weight=1.5"], 2, "memory"),
+        (["--set", "memory.neighbours=0"], 2, "memory.neighbours"),
+        (["--set", "kind=drafted"], 2, "memory"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(
+    words: list[str], status: int, said: str, tiny_run: Path, store: Path, headwise: Headwise
+) -> None:
+    answer = headwise("translate", "--model", tiny_run, "--memory", store, "--text", "a", *words)
+    assert (answer.status, answer.out) == (status, "")
+    assert said in answer.err
+
+
+def test_damage_is_status_3_and_a_wrong_command_2(
+    tiny_run: Path, store: Path, headwise: Headwise
+) -> None:
+    assert headwise("memory", "build", tiny_run, "--output", store, "my").status == 2
+    assert headwise("memory", "describe", "my.en").status == 3
+    assert headwise("memory", "build", tiny_run, "--output", "new", "none").status == 3
+    assert not Path("new").exists()
+    answer = headwise("score", "--model", tiny_run, "--memory", store, "a")
+    assert answer.status == 3
+    keys = bytearray((store / "00000.keys").read_bytes())
+    keys[9] ^= 1
+    (store / "00000.keys").write_bytes(keys)
+    answer = headwise("translate", "--model", tiny_run, "--memory", store, "--text", "a")
+    assert answer.status == 3
+    assert "SHA-256" in answer.err
