@@ -88,11 +88,9 @@ def best_tokens(
     chunks = _choose_chunks(hidden, weight, chunk_size)
     tokens = hidden.new_empty(len(hidden), dtype=torch.long)
     values = hidden.new_empty(len(hidden), dtype=chunks.sum_dtype)
-    columns = torch.tensor(excluded, dtype=torch.long, device=hidden.device)
     for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
         normalizer = logits.logsumexp(dim=-1)
-        logits.index_fill_(1, columns, -torch.inf)
-        value, tokens[part] = logits.max(dim=-1)
+        value, tokens[part] = _without(logits, excluded).max(dim=-1)
         values[part] = value - normalizer
     return BestTokens(tokens, values)
 
@@ -114,10 +112,9 @@ def likely_tokens(
     count = min(count, len(weight) - len(excluded))
     tokens = hidden.new_empty(len(hidden), count, dtype=torch.long)
     values = hidden.new_empty(len(hidden), count, dtype=chunks.sum_dtype)
-    columns = torch.tensor(excluded, dtype=torch.long, device=hidden.device)
     for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
         normalizer = logits.logsumexp(dim=-1, keepdim=True)
-        value, tokens[part] = logits.index_fill_(1, columns, -torch.inf).topk(count, dim=-1)
+        value, tokens[part] = _without(logits, excluded).topk(count, dim=-1)
         values[part] = value - normalizer
     return LikelyTokens(tokens, values)
 
@@ -137,9 +134,8 @@ def drawn_tokens(
     """
     chunks = _choose_chunks(hidden, weight, chunk_size)
     tokens = hidden.new_empty(len(hidden), dtype=torch.long)
-    columns = torch.tensor(excluded, dtype=torch.long, device=hidden.device)
     for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
-        probability = logits.index_fill_(1, columns, -torch.inf).softmax(dim=-1)
+        probability = _without(logits, excluded).softmax(dim=-1)
         # Integers, because a GPU may add up numbers with a point in any order.
         total = (probability * FIXED_POINT).long().cumsum(dim=-1)
         wanted = (place[part, None].double() * total[:, -1:]).long()
@@ -175,6 +171,14 @@ def repeats(
         for start in range(0, num_pairs, size)
     ]
     return torch.cat(found)
+
+
+def _without(logits: Tensor, excluded: Sequence[int]) -> Tensor:
+    """The logits with those of some tokens overwritten; no index is copied to the device, which a
+    recorded update could not do."""
+    for token in excluded:
+        logits[:, token] = -torch.inf
+    return logits
 
 
 class _Division(NamedTuple):
