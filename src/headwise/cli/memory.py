@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.cli.options.memory import StorePath
-from headwise.cli.options.model_paths import ModelPath
+from headwise.cli.options.model_paths import MemoryModelPath
 from headwise.cli.options.parser import positive
 from headwise.cli.options.paths import OutputDirectory
 from headwise.cli.terminal.wrapping import write_line
@@ -75,7 +75,7 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
     for name in ("add", "tune"):
         added[name].add_argument(
             "--model",
-            type=ModelPath,
+            type=MemoryModelPath,
             metavar="DIR",
             help=say(
                 "the model of the store (default: where it was when the store was built)",
@@ -100,7 +100,7 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
 def _add_build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
-        type=ModelPath,
+        type=MemoryModelPath,
         metavar="MODEL",
         help=say(
             "a language model or translator: a bundle or a finished run",

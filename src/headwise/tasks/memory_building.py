@@ -12,15 +12,15 @@ from pathlib import Path
 
 import torch
 
-from headwise.errors import DataError, UsageError
+from headwise.errors import DataError
 from headwise.language import say
 from headwise.neighbours.search import NearestSearch
 from headwise.neighbours.store import NeighbourStore, StoredModel, StoreHeader
 from headwise.neighbours.tuning import MOST_NEIGHBOURS, Tuning, tune
 from headwise.neighbours.writing import EntryWriter, write_tuning
 from headwise.tasks.accepted_models import task_of_bundle
-from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.events import Events, Silence
+from headwise.tasks.memory_models import MEMORY_MODELS
 from headwise.tasks.memory_reader import MemoryReader, fingerprint_of
 
 TUNED_PREDICTIONS = 20_000
@@ -29,23 +29,15 @@ TUNED_PREDICTIONS = 20_000
 
 def open_reader(model: Path) -> tuple[MemoryReader, Path, str]:
     """The reader of a finished model, its bundle and its task."""
-    bundle = find_bundle(model)
+    bundle = MEMORY_MODELS.find(model)
     task = str(task_of_bundle(bundle))
-    match task:
-        case "language_modeling":
-            from headwise.tasks.language.memory import TextReader
+    if task == "translation":
+        from headwise.tasks.translation.pair_reader import PairReader
 
-            return TextReader(bundle), bundle, task
-        case "translation":
-            from headwise.tasks.translation.pair_reader import PairReader
+        return PairReader(bundle), bundle, task
+    from headwise.tasks.language.memory import TextReader
 
-            return PairReader(bundle), bundle, task
-        case _:
-            raise UsageError(
-                f"{model} is a model of task {task}; only language models and translators predict "
-                "tokens one after the other, which a memory needs",
-                f"{model} 的任务是 {task}；记忆要求模型逐个预测词元，只有语言模型与翻译模型可以",
-            )
+    return TextReader(bundle), bundle, task
 
 
 def build(

@@ -17,6 +17,7 @@ from headwise.serving.work.loaded_models import load_model
 from headwise.storage import write_manifest
 from headwise.tasks.bundle_form import KIND
 from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.memory_building import open_reader
 from headwise.tasks.pretraining.contextual_vectors import load_word_reader
 from headwise.tasks.pretraining.gap_filling import load_predictor
 from headwise.tasks.table import TASKS
@@ -52,6 +53,17 @@ COMMANDS: dict[str, tuple[list[str], set[str], Callable[[Path], Any] | None]] = 
         ["adapt", "--data", GONE, "--run", "new", "--"],
         {TRANSLATION},
         Translator.load,
+    ),
+    "memory build MODEL": (
+        ["memory", "build", "--output", "new"],
+        {TRANSLATION, LANGUAGE},
+        open_reader,
+    ),
+    "memory add --model": (["memory", "add", ".", GONE, "--model"], {TRANSLATION, LANGUAGE}, None),
+    "memory tune --model": (
+        ["memory", "tune", ".", GONE, "--model"],
+        {TRANSLATION, LANGUAGE},
+        None,
     ),
     "compare parallel": (
         ["compare", "--source", GONE, "--reference", GONE, "parallel"],
@@ -89,7 +101,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], Callable[[Path], Any] | None]] = 
     "explore MODEL": (["explore"], SERVED, lambda path: load_model("x", path)),
 }
 ANY_TASK = {"describe MODEL"}
-AFTER = {"export MODEL": ["new"], "arpa MODEL": ["new.arpa"]}
+AFTER = {"memory build MODEL": [GONE], "export MODEL": ["new"], "arpa MODEL": ["new.arpa"]}
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:

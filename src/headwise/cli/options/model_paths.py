@@ -86,6 +86,15 @@ class PredictorPath(LanguageModelPath):
         return PREDICTORS
 
 
+class MemoryModelPath(ModelPath):
+    """A model that can have a memory of neighbours."""
+
+    def accepted(self) -> "AcceptedModels":
+        from headwise.tasks.memory_models import MEMORY_MODELS
+
+        return MEMORY_MODELS
+
+
 class LabelModelPath(ModelPath):
     """A classifier or tagger: the one that `command` is for."""
 
