@@ -217,6 +217,24 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self.queries_keys_values(x, position, length=x.shape[1])
         return self._merge(self.kernel(q, k, v, mask, bias=self._bias(q), training=self.training))
 
+    def attend_after(
+        self,
+        x: Float[Tensor, "batch time dim"],
+        past: Float[Tensor, "batch past dim"],
+        mask: Mask,
+    ) -> Float[Tensor, "batch time dim"]:
+        """Self-attention over tokens read before and over x, which follows them."""
+        whole = torch.cat([past.to(x.dtype), x], dim=1)
+        check_tokens(x, whole, mask, dim=self.num_heads * self.head_dim)
+        q, (k, v) = self._split(self.query(x)), self._keys_values(whole)
+        num_past = past.shape[1]
+        if self.relation is not None:
+            assert self.relation.needs not in ("rotations", "views"), "checked with the settings"
+            own = k[:, :, num_past:], v[:, :, num_past:]
+            q, _, _ = self._place(q, *own, None, length=x.shape[1])
+        bias = self._bias(q, offset=num_past)
+        return self._merge(self.kernel(q, k, v, mask, bias=bias, training=self.training))
+
     def queries_keys_values(
         self,
         x: Float[Tensor, "batch time dim"],

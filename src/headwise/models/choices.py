@@ -39,6 +39,7 @@ from headwise.models.encoder_stack import (
     build_residual,
     build_self_attention,
 )
+from headwise.models.memory_check import check_memory
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
 from headwise.models.parallel.choices import ParallelSettings, is_parallel
@@ -46,6 +47,7 @@ from headwise.models.parallel.parts import build_parallel_parts
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings, build_recurrent
 from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
+from headwise.models.segment_memory import NO_MEMORY, MemorySettings, SegmentMemory
 from headwise.models.transformer_settings import DecoderSettings as DecoderSettings
 from headwise.models.transformer_settings import StackSettings as StackSettings
 from headwise.models.transformer_settings import TransformerSettings
@@ -82,12 +84,15 @@ class DecoderOnlySettings(StackSettings):
     """Multiply embeddings by √dim."""
     output_bias: bool = False
     """Add a learned bias to the logits."""
+    memory: MemorySettings = NO_MEMORY
+    """What it keeps of the text before the window that it reads."""
     start_from: Path | None = None
     """A language model (its bundle or run) whose tokenizer and weights the training begins with."""
 
     @model_validator(mode="after")
-    def _check_heads(self) -> "DecoderOnlySettings":
+    def _check_parts(self) -> "DecoderOnlySettings":
         check_heads(self.dim, self.heads)
+        check_memory(self)
         return self
 
 
@@ -215,6 +220,7 @@ def build_decoder_only(
             blocks=build_encoder_blocks(settings, settings, role="decoder"),
             norm=build_final_norm(settings),
             output=output,
+            reach=settings.memory.reach if isinstance(settings.memory, SegmentMemory) else None,
         )
     if generator is not None:
         initialize(model, generator)

@@ -8,8 +8,9 @@ preceded every line in training.
 A Transformer reads at most as many tokens as in training. A longer text is read in windows that
 begin at multiples of half a window. A token is predicted in the first window that contains it, so
 it has at least half a window of context, and the same context whether a text is scored or
-generated. A recurrent model carries its state through any length. <pad> and <s> are never
-predicted.
+generated. A recurrent model, and a Transformer with a memory, carry their state through any length:
+then nothing is read twice, and a token sees the same context wherever windows begin. <pad> and <s>
+are never predicted.
 
 Tested: probabilities sum to 1; texts in a batch = one by one; windows with a carried state = the
 whole text; the score of a text is the product of its predictions, for texts of any length.
@@ -24,7 +25,9 @@ from torch import Tensor
 
 from headwise.data.text.text_batches import pad_lines
 from headwise.models.choices import LanguageNetwork
+from headwise.models.decoder_only import DecoderOnly
 from headwise.models.recurrent.language_model import RecurrentLanguageModel
+from headwise.models.segment_memory import Past
 from headwise.models.text_stepper import next_token_logits
 from headwise.text.tokenizer import EOS
 
@@ -37,12 +40,18 @@ Scores = NDArray[np.float32]
 
 class NeuralTokenModel:
     """`first` is what a sentence begins with; `context` is how many tokens a Transformer reads at
-    once.
+    once: as many as it sees from the last of them, if it has a memory. `carries`: texts of any
+    length are read on with a state.
     """
 
     def __init__(self, network: LanguageNetwork, *, first: int, context: int | None) -> None:
         self.network, self.first = network, first
-        self.context = None if isinstance(network, RecurrentLanguageModel) else context
+        is_recurrent = isinstance(network, RecurrentLanguageModel)
+        self.reach = network.reach if isinstance(network, DecoderOnly) else None
+        self.carries = is_recurrent or self.reach is not None
+        if self.reach is not None:
+            context = self.reach + 1
+        self.context = None if is_recurrent else context
 
     @property
     def num_parameters(self) -> int:
@@ -65,7 +74,7 @@ class NeuralTokenModel:
             for row, i in enumerate(group):
                 found[i] = scores[row, : len(sentences[i]) + 1]
         for i in set(range(len(sentences))) - set(short):
-            found[i] = self._score_windows(np.array([self.first, *sentences[i], EOS]))
+            found[i] = self.score_running(np.array([self.first, *sentences[i], EOS]))
         return found
 
     @torch.no_grad()
@@ -75,7 +84,7 @@ class NeuralTokenModel:
         `rows` > 1: as so many texts read side by side, faster and with so many places where nothing
         is remembered.
         """
-        if not isinstance(self.network, RecurrentLanguageModel):
+        if not self.carries:
             return self._score_windows(text)
         length = -(-(len(text) - 1) // rows)
         padded = np.pad(text, (0, rows * length + 1 - len(text)))
@@ -83,11 +92,11 @@ class NeuralTokenModel:
             torch.from_numpy(padded[ahead : ahead + rows * length]).view(rows, length)
             for ahead in (0, 1)
         )
-        states, parts = None, []
-        for begin in range(0, length, WINDOW):
-            window = slice(begin, begin + WINDOW)
-            hidden, states = self.network(tokens[:, window].to(self.device), states)
-            parts.append(self._log_probabilities(hidden, targets[:, window]))
+        parts, begin = [], 0
+        for hidden in self._read_on(tokens):
+            end = begin + hidden.shape[1]
+            parts.append(self._log_probabilities(hidden, targets[:, begin:end]))
+            begin = end
         return torch.cat(parts, dim=1).flatten()[: len(text) - 1].numpy()
 
     @torch.no_grad()
@@ -107,7 +116,7 @@ class NeuralTokenModel:
         """Where the window begins in which the token after so many (the first included) is
         predicted.
         """
-        if self.context is None or num_read <= self.context:
+        if self.carries or self.context is None or num_read <= self.context:
             return 0
         stride = max(1, self.context // 2)
         return -(-(num_read - self.context) // stride) * stride
@@ -119,7 +128,28 @@ class NeuralTokenModel:
         """Hidden states of rows that begin with nothing read."""
         if isinstance(self.network, RecurrentLanguageModel):
             return self.network(tokens.to(self.device))[0]
+        if self.carries and self.context is not None and tokens.shape[1] > self.context:
+            return torch.cat(list(self._read_on(tokens)), dim=1)
         return self.network(tokens.to(self.device))
+
+    def _read_on(self, tokens: Tensor) -> Iterator[Tensor]:
+        """Hidden states of rows of any length, window by window; the state is carried."""
+        network, length = self.network, max(WINDOW, self.reach or 0)
+        windows = tokens.to(self.device).split(length, dim=1)
+        if isinstance(network, RecurrentLanguageModel):
+            states = None
+            for window in windows:
+                hidden, states = network(window, states)
+                yield hidden
+        else:
+            assert isinstance(network, DecoderOnly)
+            assert self.reach is not None, "other Transformers read windows by themselves"
+            like = network.embedding.table.weight
+            past = Past.nothing(len(network.blocks), len(tokens), like=like)
+            for window in windows:
+                hidden, read = network.read_on(window, past)
+                past = past.after(read, keep=self.reach)
+                yield hidden
 
     def _score_windows(self, text: NDArray[np.int64]) -> Scores:
         total = len(text) - 1
