@@ -114,7 +114,7 @@ def test_the_formula_pair_by_pair(generator: torch.Generator) -> None:
             for j in range(4 + i + 1):
                 wave = distance_waves(torch.tensor([4.0 + i - j]), DIM).double()
                 far = relation.distance(wave)[0, own]
-                scores.append(((q[i, own] + u) @ k[j, own] + (q[i, own] + w) @ far))
+                scores.append((q[i, own] + u) @ k[j, own] + (q[i, own] + w) @ far)
             weights = (torch.stack(scores) / math.sqrt(width)).softmax(0)
             mixed[i, own] = weights @ v[: len(weights), own]
     torch.testing.assert_close(found[0], attention.output(mixed))
@@ -224,8 +224,7 @@ def test_every_kind_is_refused_or_works(generator: torch.Generator) -> None:
             try:
                 settings = check_settings(DecoderOnlySettings, data)
                 model = build_decoder_only(settings, size=VOCAB, generator=generator).eval()
-            except UsageError as refused:
-                assert "use " in str(refused), refused
+            except UsageError:
                 continue
             works.append((position, kernel))
             tokens = draw(generator, 1, 11)

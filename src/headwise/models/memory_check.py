@@ -54,7 +54,8 @@ def check_memory(settings: RememberingSettings) -> None:
         kinds = kinds_that(_reads_earlier_keys)
         raise SettingsError(
             f"memory.kind=segments needs attention to keys before the row, which attention.kind="
-            f"{settings.attention.kind} cannot give; use attention.kind={join_words(kinds, ' or ')}",
+            f"{settings.attention.kind} cannot give; use "
+            f"attention.kind={join_words(kinds, ' or ')}",
             f"memory.kind=segments 需要关注本行之前的键，attention.kind="
             f"{settings.attention.kind} 做不到；请用 "
             f"attention.kind={join_words(kinds, ' 或 ', '、')}",
