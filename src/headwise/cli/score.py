@@ -83,6 +83,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("print only the perplexity of the text", "只给出整篇文本的困惑度"),
     )
     parser.add_argument(
+        "--continuous",
+        action="store_true",
+        help=say(
+            "like --summary, each line read after all lines before it",
+            "同 --summary，但每行都接着前面所有行阅读",
+        ),
+    )
+    parser.add_argument(
         "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
     )
 
@@ -112,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         model = LanguageModel.load(directory)
     if arguments.pairs is not None:
         return _pairs(model, arguments)
-    if arguments.sentences and not arguments.summary:
+    if arguments.sentences and not (arguments.summary or arguments.continuous):
         return _compare(model, arguments)
     return _file(model, arguments)
 
@@ -220,9 +228,9 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
     from headwise.tasks.language.language_model import check_sentences
     from headwise.tasks.text_input import read_every_sentence, read_sentences
 
-    if arguments.summary:
+    if arguments.summary or arguments.continuous:
         given = check_sentences(arguments.sentences) or read_sentences(arguments.file.path)
-        result = model.score_text(given)
+        result = model.score_text(given, continuous=arguments.continuous)
         if arguments.json:
             sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
         else:
