@@ -77,6 +77,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "以制表符分隔：错句、正句；正句更可能的比例（或 known:NAME）",
         ),
     )
+    _add_answers(parser)
+
+
+def _add_answers(parser: argparse.ArgumentParser) -> None:
+    """What is printed."""
     parser.add_argument(
         "--summary",
         action="store_true",
