@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from headwise.cli.main import main
 from headwise.decoding.choices import BeamSettings, GreedySettings
 from headwise.errors import SettingsError
 from headwise.models.segment_memory import Remembering
@@ -203,6 +204,23 @@ def test_a_trained_model_may_get_a_memory(tmp_path: Path) -> None:
     start = {"start_from": str(tmp_path / "plain")}
     train(_recipe(tmp_path, start, steps=2), run=tmp_path / "more")
     assert isinstance(LanguageModel.load(tmp_path / "more").model.network.reach, int)
+
+
+def test_lines_read_as_one_text_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`score --continuous` is `score_text(continuous=True)`, and not each line by itself."""
+    train(_recipe(tmp_path, steps=30), run=tmp_path / "run")
+    model = LanguageModel.load(tmp_path / "run")
+    command = ["score", "--model", str(tmp_path / "run"), "--file", str(tmp_path / "text.txt")]
+    found = []
+    for option in ("--continuous", "--summary"):
+        capsys.readouterr()
+        assert main([*command, option, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["perplexity"])
+    expected = [model.score_text(TEXT, continuous=is_one).perplexity for is_one in (True, False)]
+    assert found == pytest.approx(expected)
+    assert found[0] != pytest.approx(found[1])
 
 
 def test_the_memory_belongs_to_a_stream(tmp_path: Path) -> None:
