@@ -263,6 +263,7 @@ def test_ties_may_be_decided_either_way(tmp_path: Path) -> None:
             ["model.position.kind=alibi"],
             r"model.position.kind=alibi \(CTranslate2 takes sinusoidal, learned, rotary",
         ),
+        (["model.decoder.views=soft"], r"model.decoder.views=soft \(CTranslate2 takes top\)"),
         (["model.norm.kind=power"], r"model.norm.kind=power \(CTranslate2 takes layer, rms\)"),
         (["model.encoder.layers=0"], r"model.encoder.layers=0 \(CTranslate2 takes 1 or more\)"),
         (

@@ -53,6 +53,11 @@ VARIANTS = PLAIN | {
             "cross_attention": {"kind": "full", "window": {"kind": "local_p", "half_width": 2}},
         },
     },
+    "views_same_level": {"decoder": {"layers": 2, "heads": 4, "views": "same_level"}},
+    "views_soft": {
+        "norm": {"kind": "layer", "place": "after"},
+        "decoder": {"layers": 3, "heads": 2, "views": "soft"},
+    },
     "power": {"norm": {"kind": "power", "warmup": 1}},
     "power_after": {"norm": {"kind": "power", "place": "after"}},
     "batch": {"norm": {"kind": "batch"}},

@@ -217,6 +217,22 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self.queries_keys_values(x, position, length=x.shape[1])
         return self._merge(self.kernel(q, k, v, mask, bias=self._bias(q), training=self.training))
 
+    def attend_after(
+        self,
+        x: Float[Tensor, "batch time dim"],
+        past: Float[Tensor, "batch past dim"],
+        mask: Mask,
+    ) -> Float[Tensor, "batch time dim"]:
+        """Self-attention over tokens read before and over x, which follows them; for positions that
+        leave keys and values as they are (models/memory_check.py)."""
+        num_past, whole = past.shape[1], torch.cat([past.to(x.dtype), x], dim=1)
+        check_tokens(x, whole, mask, dim=self.num_heads * self.head_dim)
+        k, v = self._keys_values(whole)
+        own = k[:, :, num_past:], v[:, :, num_past:]
+        q, _, _ = self._place(self.queries(x), *own, None, x.shape[1])
+        bias = self._bias(q, offset=num_past)
+        return self._merge(self.kernel(q, k, v, mask, bias=bias, training=self.training))
+
     def queries_keys_values(
         self,
         x: Float[Tensor, "batch time dim"],
@@ -226,16 +242,10 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of self-attention with their positions encoded; positions are
         below `length`."""
-        return self._place(*self.project(x), position, length=length)
+        return self._place(*self.project(x), position, length)
 
     def _place(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        position: Int[Tensor, "batch time"] | None,
-        *,
-        length: int,
+        self, q: Tensor, k: Tensor, v: Tensor, position: Tensor | None, length: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         if self.relation is None:
             return q, k, v
@@ -254,7 +264,7 @@ class MultiHeadAttention(nn.Module):
     def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of the same tokens, each [batch, head, time, head_dim]."""
         if not torch.is_grad_enabled():
-            return self._split(self.query(x)), *self._keys_values(x)
+            return self.queries(x), *self._keys_values(x)
         # In training one product for all three: x is read once, and its gradient is one product
         # instead of a sum of two.
         weight = torch.cat([self.query.weight, self.key_value.weight])
@@ -290,9 +300,11 @@ class MultiHeadAttention(nn.Module):
         """`time`: the common position of all of x (hypotheses of one step); None: consecutive
         positions."""
         kernel = self._kernel_at(time, x)
-        return self._merge(
-            kernel(self._split(self.query(x)), *keys_values, mask, training=self.training)
-        )
+        return self._merge(kernel(self.queries(x), *keys_values, mask, training=self.training))
+
+    def queries(self, x: Float[Tensor, "batch query dim"]) -> Tensor:
+        """The queries of every head, [batch, head, query, head_dim]."""
+        return self._split(self.query(x))
 
     def _kernel_at(self, time: int | None, x: Tensor) -> Kernel:
         if time is None or not isinstance(self.kernel, Standing):
@@ -373,7 +385,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "batch head query key"]:
         """The same map over another sequence whose keys and values are cached already; `time` as
         for `attend`."""
-        return self._kernel_at(time, x).weights(self._split(self.query(x)), keys_values[0], mask)
+        return self._kernel_at(time, x).weights(self.queries(x), keys_values[0], mask)
 
     def _split(
         self, x: Float[Tensor, "batch time dim"]

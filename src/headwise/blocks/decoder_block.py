@@ -59,7 +59,7 @@ class DecoderBlock(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "batch target dim"],
-        memory: Float[Tensor, "batch source dim"],
+        memory: Float[Tensor, "batch source views_dim"],
         *,
         mask: Mask,
         cross_mask: Mask,

@@ -49,9 +49,15 @@ class EncoderBlock(nn.Module):
         *,
         position: Int[Tensor, "batch source"] | None = None,
         real: Bool[Tensor, "batch source"] | None = None,
+        past: Float[Tensor, "batch past dim"] | None = None,
     ) -> Float[Tensor, "batch source dim"]:
+        """`past`: what this block has read before x and attends to as well."""
+
         def look(normed: Tensor) -> Tensor:
-            return self.self_attention(normed, normed, mask, position=position)
+            if past is None:
+                return self.self_attention(normed, normed, mask, position=position)
+            before = self.attention_residual.read_by_sublayer(past)
+            return self.self_attention.attend_after(normed, before, mask)
 
         x = self.attention_residual(x, look, real=real)
         return self.feed_forward_residual(x, self.feed_forward, real=real)

@@ -28,6 +28,12 @@ class Residual(nn.Module):
         self.place = place
         self.dropout_rate = dropout_rate
 
+    def read_by_sublayer(
+        self, x: Float[Tensor, "batch time dim"]
+    ) -> Float[Tensor, "batch time dim"]:
+        """What the sub-layer reads of x; for norms without statistics over tokens."""
+        return self.norm(x) if self.place == "before" else x
+
     def forward(
         self,
         x: Float[Tensor, "batch time dim"],

@@ -84,6 +84,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
             "以制表符分隔：错句、正句；正句更可能的比例（或 known:NAME）",
         ),
     )
+    _add_answers(parser)
+
+
+def _add_answers(parser: argparse.ArgumentParser) -> None:
+    """What is printed."""
     parser.add_argument(
         "--summary",
         action="store_true",
@@ -93,8 +98,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--continuous",
         action="store_true",
         help=say(
-            "with --summary: read the lines as one text, as a model of a stream was trained",
-            "配合 --summary：把各行当作一篇连续文本阅读（适用于按连续文本训练的模型）",
+            "like --summary, each line read after all lines before it",
+            "同 --summary，但每行都接着前面所有行阅读",
         ),
     )
     parser.add_argument(
@@ -119,12 +124,6 @@ def check(arguments: argparse.Namespace) -> None:
             "句子、--file 与 --pairs 不能同时使用；请只给其一",
         )
 
-    if arguments.continuous and not arguments.summary:
-        raise UsageError(
-            "--continuous is for the perplexity of a text; add --summary",
-            "--continuous 用于计算整篇文本的困惑度；请加上 --summary",
-        )
-
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.language.language_model import LanguageModel
@@ -136,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.pairs is not None:
         return _pairs(model, arguments)
-    if arguments.sentences and not arguments.summary:
+    if arguments.sentences and not (arguments.summary or arguments.continuous):
         return _compare(model, arguments)
     return _file(model, arguments)
 
@@ -244,7 +243,7 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
     from headwise.tasks.language.language_model import check_sentences
     from headwise.tasks.text_input import read_every_sentence, read_sentences
 
-    if arguments.summary:
+    if arguments.summary or arguments.continuous:
         given = check_sentences(arguments.sentences) or read_sentences(arguments.file.path)
         result = model.score_text(given, continuous=arguments.continuous)
         if arguments.json:

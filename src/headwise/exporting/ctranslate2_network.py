@@ -86,6 +86,8 @@ def _obstacles(settings: TranslatorSettings, *, tokenizer: str) -> Iterator[tupl
             )
         elif not isinstance(kernel, Full | Fused):
             yield f"model.{name}.kind={kernel.kind}", "full, fused"
+    if settings.decoder.views != "top":
+        yield f"model.decoder.views={settings.decoder.views}", "top"
     if not isinstance(settings.position, KNOWN_POSITIONS):
         yield (
             f"model.position.kind={settings.position.kind}",

@@ -27,6 +27,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from headwise.models.recurrent.language_model import Carrying
+from headwise.models.segment_memory import Remembering
 from headwise.planning.step_tracing import count_flops
 from headwise.settings.kind import Words
 from headwise.settings.part_names import name_of_part
@@ -71,7 +72,7 @@ def _title(module: nn.Module, name: str) -> Words:
 
 def _network_of(module: nn.Module) -> nn.Module:
     """The model whose weights a bundle holds, without the states that a training carries along."""
-    return module.model if isinstance(module, Carrying) else module
+    return module.model if isinstance(module, Carrying | Remembering) else module
 
 
 def name_part(path: str) -> str:

@@ -17,6 +17,7 @@ from headwise.attention.choices import (
 )
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.attention.shapes import check_heads
+from headwise.attention.viewed_attention import ViewedAttention
 from headwise.blocks.choices import (
     DEFAULT_FEED_FORWARD,
     DEFAULT_NORM,
@@ -27,7 +28,7 @@ from headwise.blocks.choices import (
 )
 from headwise.blocks.decoder_block import DecoderBlock, ParallelDecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
-from headwise.errors import UsageError
+from headwise.errors import SettingsError, UsageError
 from headwise.initialization import Unfilled, initialize
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.draft_decoder import DraftDecoder, DraftDecoderSettings
@@ -39,6 +40,7 @@ from headwise.models.encoder_stack import (
     build_residual,
     build_self_attention,
 )
+from headwise.models.memory_check import check_memory
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
 from headwise.models.parallel.choices import ParallelSettings, is_parallel
@@ -47,6 +49,8 @@ from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings, build_recurrent
 from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
 from headwise.models.reward_baseline import RewardBaseline
+from headwise.models.segment_memory import NO_MEMORY, LanguageMemorySettings, SegmentMemory
+from headwise.models.source_views import SourceViews
 from headwise.models.transformer_settings import DecoderSettings as DecoderSettings
 from headwise.models.transformer_settings import StackSettings as StackSettings
 from headwise.models.transformer_settings import TransformerSettings
@@ -69,6 +73,17 @@ class EncoderDecoderSettings(TransformerSettings):
     """Add a linear function of the decoder's state that predicts the reward, for
     `training.objective.baseline=linear`."""
 
+    @model_validator(mode="after")
+    def _check_draft_decoder(self) -> "EncoderDecoderSettings":
+        if self.draft_decoder.layers and self.decoder.views != "top":
+            raise SettingsError(
+                "draft_decoder reads the last layer of the encoder alone, and decoder.views="
+                f"{self.decoder.views} shows several; use draft_heads, or decoder.views=top",
+                "draft_decoder 只读编码器的最后一层，而 decoder.views="
+                f"{self.decoder.views} 给出多层；请用 draft_heads，或 decoder.views=top",
+            )
+        return self
+
 
 class DecoderOnlySettings(StackSettings):
     """A decoder-only language model."""
@@ -86,12 +101,15 @@ class DecoderOnlySettings(StackSettings):
     """Multiply embeddings by √dim."""
     output_bias: bool = False
     """Add a learned bias to the logits."""
+    memory: LanguageMemorySettings = NO_MEMORY
+    """What it keeps of the text before the window that it reads."""
     start_from: Path | None = None
     """A language model (its bundle or run) whose tokenizer and weights the training begins with."""
 
     @model_validator(mode="after")
-    def _check_heads(self) -> "DecoderOnlySettings":
+    def _check_parts(self) -> "DecoderOnlySettings":
         check_heads(self.dim, self.heads)
+        check_memory(self)
         return self
 
 
@@ -192,6 +210,7 @@ def build_model(
                     reward_baseline=(
                         RewardBaseline(dim=settings.dim) if settings.reward_baseline else None
                     ),
+                    views=_build_views(settings),
                 )
                 model = _assemble(settings, make, source_size=source_size, target_size=target_size)
             case ParallelSettings():
@@ -222,6 +241,7 @@ def build_decoder_only(
             blocks=build_encoder_blocks(settings, settings, role="decoder"),
             norm=build_final_norm(settings),
             output=output,
+            reach=settings.memory.reach if isinstance(settings.memory, SegmentMemory) else None,
         )
     if generator is not None:
         initialize(model, generator)
@@ -264,6 +284,14 @@ def _embedding(settings: AnySettings, table: nn.Embedding, *, scaled: bool) -> T
     return TokenEmbedding(table, positions, scaled=scaled, dropout_rate=settings.dropout.embedding)
 
 
+def _build_views(settings: EncoderDecoderSettings) -> SourceViews | None:
+    """What puts several layers of the encoder side by side; None: the last one alone."""
+    encoder, decoder = settings.encoder, settings.decoder
+    if decoder.views == "top":
+        return None
+    return SourceViews(decoder.views, num_encoder=encoder.layers, num_decoder=decoder.layers)
+
+
 def _build_draft_decoder(settings: EncoderDecoderSettings) -> DraftDecoder | None:
     """The small decoder that guesses several tokens, if the settings ask for one."""
     drafting = settings.draft_decoder
@@ -290,7 +318,7 @@ def _decoder_blocks(
     blocks = [
         make(
             build_self_attention(settings, decoder, role=role, relation=relation),
-            _cross_attention(settings),
+            _cross_attention(settings, view=number),
             build_feed_forward(
                 settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
             ),
@@ -298,14 +326,14 @@ def _decoder_blocks(
             cross_residual=build_residual(settings),
             feed_forward_residual=build_residual(settings),
         )
-        for relation in relations
+        for number, relation in enumerate(relations, start=1)
     ]
     share_between_layers([block.cross_attention for block in blocks])
     return blocks
 
 
-def _cross_attention(settings: TransformerSettings) -> MultiHeadAttention:
-    return build_attention(
+def _cross_attention(settings: TransformerSettings, *, view: int) -> MultiHeadAttention:
+    attention = build_attention(
         settings.decoder.cross_attention,
         dim=settings.dim,
         num_heads=settings.decoder.heads,
@@ -313,3 +341,6 @@ def _cross_attention(settings: TransformerSettings) -> MultiHeadAttention:
         role="cross",
         relation=None,
     )
+    if settings.decoder.views == "top":
+        return attention
+    return ViewedAttention(settings.dim, settings.decoder.heads, attention.kernel, view=view)

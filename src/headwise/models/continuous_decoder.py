@@ -110,7 +110,8 @@ class ContinuousDecoder:
             if number == len(self._sources):
                 empty = k.new_zeros((num_rows, longest, *k.shape[1:]))
                 self._sources.append((empty, empty.clone()))
-                self._caches.append(RollingCache.beginning(num_rows, like=k))
+                like = k[:, : block.self_attention.num_heads]  # cross-attention may have more
+                self._caches.append(RollingCache.beginning(num_rows, like=like))
             old_k, old_v = self._sources[number]
             self._sources[number] = (
                 _widen(old_k, longest).index_put_(index, k),

@@ -6,10 +6,11 @@
 Radford et al. 2018. The blocks are those of the encoder (there is no source to attend to), with a
 causal mask. Rows may hold several texts, numbered by segment; segment 0 is padding. `forward`
 returns the hidden states, as that of EncoderDecoder does. `step` reads one more token with caches
-and gives the same numbers.
+and gives the same numbers. A model with a memory looks back `reach` tokens in every layer; it reads
+a text in segments with `read_on`, after the states that it remembers (segment_memory.py).
 
-Tested: later tokens and other texts have no effect; step by step = whole sequence; a GPT-2 with
-copied weights gives the same numbers.
+Tested: later tokens and other texts have no effect; step by step = whole sequence = segments; a
+GPT-2 with copied weights gives the same numbers.
 """
 
 from collections.abc import Sequence
@@ -20,13 +21,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.attention.cache import Cache
-from headwise.attention.masks import causal, segments
+from headwise.attention.cache import Cache, RollingCache
+from headwise.attention.masks import Mask, causal, padding, segments, window
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
+from headwise.models.segment_memory import Past
 from headwise.settings.part_names import PartNames
 
 
@@ -55,8 +57,11 @@ class DecoderOnly(nn.Module):
         blocks: list[EncoderBlock],
         norm: nn.Module,
         output: nn.Linear,
+        reach: int | None = None,
     ) -> None:
+        """`reach`: tokens before each that a layer attends to; None: all."""
         super().__init__()
+        self.reach = reach
         self.embedding = embedding
         self.blocks = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.norm = norm
@@ -80,7 +85,7 @@ class DecoderOnly(nn.Module):
         length = tokens.shape[1]
         if position is None:
             position = torch.arange(length, device=tokens.device).expand(tokens.shape)
-        mask, real = causal(), None
+        mask, real = self._causal(length), None
         if segment is not None:
             mask = (mask & segments(segment, segment)).ignoring_blind()
             real = segment != 0 if self.looks_over_tokens else None
@@ -91,12 +96,44 @@ class DecoderOnly(nn.Module):
             x = block(x, mask, position=position, real=real)
         return apply_norm(self.norm, x, real)
 
+    def _causal(self, num_keys: int, offset: int = 0) -> Mask:
+        mask = causal(offset)
+        if self.reach is None or num_keys <= self.reach + 1:
+            return mask
+        return mask & window(self.reach, 0, offset=offset)
+
+    def read_on(
+        self, tokens: Int[Tensor, "row time"], past: Past
+    ) -> tuple[Float[Tensor, "row time dim"], list[Float[Tensor, "row time dim"]]]:
+        """Hidden states of tokens that follow the past, and what each layer has read of them.
+
+        In training a token attends to all of the past; afterwards it looks back `reach` tokens.
+        """
+        length, num_past = tokens.shape[1], past.real.shape[1]
+        num_keys = num_past + length
+        mask = causal(num_past) if self.training else self._causal(num_keys, num_past)
+        seen = torch.cat([past.real, past.real.new_ones(tokens.shape)], dim=1)
+        mask = mask & padding(seen)
+        position = torch.arange(length, device=tokens.device).expand(tokens.shape)
+        x = self.embedding(tokens, position, length=length)
+        if len(self.blocks) > 0:
+            kernel = self.blocks[0].self_attention.kernel
+            mask = kernel.prepare(mask, length, num_keys, x.device)
+        read = []
+        for block, states in zip(self.blocks, past.states, strict=True):
+            read.append(x)
+            x = block(x, mask, past=states)
+        return apply_norm(self.norm, x, None), read
+
     def logits(self, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
         return self.output(hidden)
 
     def start(self, *, num_rows: int, max_length: int) -> ReadingState:
         """An empty cache for at most `max_length` tokens per row."""
         like = self.output.weight.detach()
+        if self.reach is not None:
+            layers = [block.self_attention for block in self.blocks]
+            return ReadingState([_rolling(layer, num_rows, like=like) for layer in layers])
         return ReadingState(
             [
                 block.self_attention.make_cache(max_length=max_length, num_rows=num_rows, like=like)
@@ -110,6 +147,9 @@ class DecoderOnly(nn.Module):
         x = self.embedding(tokens[:, None], position, length=state.time + 1)
         state.time += 1
         for block, cache in zip(self.blocks, state.caches, strict=True):
+            if self.reach is not None and cache.length > self.reach:
+                assert isinstance(cache, RollingCache)
+                cache.keep_last(self.reach)
             x = block.step(x, cache)
         return self.norm(x)[:, 0]
 
@@ -119,3 +159,9 @@ class DecoderOnly(nn.Module):
             f"decoder.{number}.self": block.self_attention
             for number, block in enumerate(self.blocks)
         }
+
+
+def _rolling(attention: MultiHeadAttention, num_rows: int, *, like: Tensor) -> RollingCache:
+    """A cache of any length, whose oldest positions can be dropped."""
+    shape = like.new_empty(0, attention.num_heads, attention.head_dim)
+    return RollingCache.beginning(num_rows, like=shape)

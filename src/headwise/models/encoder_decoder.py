@@ -33,6 +33,7 @@ from headwise.initialization import InitialWeights, initial_linear, normal_by_wi
 from headwise.models.draft_decoder import DraftDecoder
 from headwise.models.draft_heads import DraftHeads
 from headwise.models.reward_baseline import RewardBaseline
+from headwise.models.source_views import SourceViews
 from headwise.models.translation_model import TranslationModel
 from headwise.settings.part_names import PartNames
 
@@ -65,6 +66,7 @@ class EncoderDecoder(TranslationModel):
         draft_heads: DraftHeads | None = None,
         draft_decoder: DraftDecoder | None = None,
         reward_baseline: RewardBaseline | None = None,
+        views: SourceViews | None = None,
     ) -> None:
         super().__init__()
         self.source_embedding = source_embedding
@@ -78,6 +80,7 @@ class EncoderDecoder(TranslationModel):
         self.draft_heads = draft_heads
         self.draft_decoder = draft_decoder
         self.reward_baseline = reward_baseline
+        self.views = views
         self.is_causal = all(block.is_causal for block in decoder)
         """Whether the decoder writes from left to right; its blocks declare it."""
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
@@ -112,7 +115,7 @@ class EncoderDecoder(TranslationModel):
     def decode(
         self,
         target_input: Int[Tensor, "row target"],
-        memory: Float[Tensor, "row source dim"],
+        memory: Float[Tensor, "row source views_dim"],
         *,
         source_segment: Int[Tensor, "row source"],
         target_segment: Int[Tensor, "row target"],
@@ -158,17 +161,22 @@ class EncoderDecoder(TranslationModel):
         *,
         segment: Int[Tensor, "row source"],
         position: Int[Tensor, "row source"],
-    ) -> Float[Tensor, "row source dim"]:
-        """The encoder's memory of each source token."""
+    ) -> Float[Tensor, "row source views_dim"]:
+        """The encoder's memory of each source token: the states of its last layer, or those of
+        several layers side by side (source_views.py)."""
         length = source.shape[1]
         x = self.source_embedding(source, position, length=length)
         mask: Mask = segments(segment, segment).ignoring_blind()
         if len(self.encoder) > 0:
             mask = self.encoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
         real = segment != 0 if self.looks_over_tokens else None
+        states = []
         for block in self.encoder:
             x = block(x, mask, position=position, real=real)
-        return apply_norm(self.encoder_norm, x, real)
+            states.append(x)
+        if self.views is None:
+            return apply_norm(self.encoder_norm, x, real)
+        return self.views([apply_norm(self.encoder_norm, state, real) for state in states])
 
     def attention_maps(
         self, source: Int[Tensor, "row source"], target_input: Int[Tensor, "row target"]

@@ -19,10 +19,10 @@ import logging
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
 from headwise.errors import UsageError
@@ -39,6 +39,28 @@ from headwise.weights import Weights, check_fit, is_part, put_weights, weights_o
 logger = logging.getLogger(__name__)
 
 
+@runtime_checkable
+class HoldsRows(Protocol):
+    """A module with states of the rows of a batch, of which each process changes its own."""
+
+    def only_own_rows(self, name: str, tensor: Tensor) -> Tensor | None:
+        """A copy of a state in which the rows of other processes are zero; None for a weight."""
+        ...
+
+
+def join_rows(module: nn.Module, weights: Weights, processes: Processes) -> Weights:
+    """The same tensors, with the rows of all processes in the states. All processes call this."""
+    if not isinstance(module, HoldsRows):
+        return weights
+    joined = dict(weights)
+    for name, tensor in weights.items():
+        own = module.only_own_rows(name, tensor)
+        if own is not None:
+            processes.add_up(own)
+            joined[name] = own
+    return joined
+
+
 class ReplicatedModel(WholeModel):
     """All weights in every process; gradients are summed over processes."""
 
@@ -46,6 +68,7 @@ class ReplicatedModel(WholeModel):
 
     def __init__(self, trainable: Trainable, processes: Processes, *, overlap: bool) -> None:
         super().__init__(trainable)
+        self.is_whole = not isinstance(trainable.module, HoldsRows)
         self._processes = processes
         parameters = [
             parameter for parameter in trainable.module.parameters() if parameter.requires_grad
@@ -54,6 +77,9 @@ class ReplicatedModel(WholeModel):
 
     def backward(self, loss: Tensor, *, is_last: bool) -> None:
         self._gradients.backward(loss, is_last=is_last)
+
+    def gather(self, weights: Weights) -> Weights:
+        return join_rows(self.learner.module, super().gather(weights), self._processes)
 
     def put(self, target: Weights, source: Weights, *, file: Path | None) -> None:
         if self._processes.is_first:
@@ -102,9 +128,9 @@ class ShardedModel:
         for name, tensor in weights.items():
             part: Any = tensor
             gathered = part.full_tensor().cpu() if is_part(tensor) else tensor
-            if self._processes.is_first:
+            if self._processes.is_first or not is_part(tensor):
                 whole[name] = gathered
-        return whole
+        return join_rows(self.learner.module, whole, self._processes)
 
     @contextlib.contextmanager
     def showing(self, average: MovingAverage | None) -> Iterator[None]:

@@ -222,7 +222,7 @@ def capture_layer_inputs(layer: MultiHeadAttention, read: Callable[[], object]) 
             if layer.relation is not None:
                 bias = layer.relation.bias(q, num_keys=k.shape[2], offset=0)
         else:
-            q = layer.query(x).unflatten(-1, (layer.num_heads, -1)).transpose(1, 2)
+            q = layer.queries(x)
             k, v = layer.keys_values(memory)
         weights = layer.weights(x, memory, mask, **named)
         found.append(

@@ -2,8 +2,9 @@
 
 A model trained on separate sentences stops at the end of one. A model trained on a stream of text
 goes on with the next line. The model keeps what it has computed for earlier tokens
-(models/text_stepper.py). A Transformer reads at most as many tokens as in training; when this
-window is full, the last half of it is read again and generation goes on (neural_token_model.py).
+(models/text_stepper.py), from line to line if it is a recurrent model or has a memory. Another
+Transformer reads at most as many tokens as in training; when this window is full, the last half of
+it is read again and generation goes on (neural_token_model.py).
 
 Tested against: greedy generation equals asking for the best next token again and again, across
 line ends and full windows.
@@ -65,7 +66,7 @@ def write_on(
     total, piece = 0.0, 0
     while len(written) < length:
         head, room = [*read, *written], length - len(written)
-        if asked.context is not None:
+        if asked.context is not None and not asked.carries:
             begin = asked.window_begin(len(head))
             room = min(
                 room, begin + asked.context - len(head) + 1

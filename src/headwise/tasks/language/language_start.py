@@ -23,7 +23,7 @@ from headwise.text.choices import load_fitting_tokenizers
 from headwise.text.tokenizer import Tokenizer
 
 FREE = ("penalty.*",)
-FREE_OF_TRANSFORMER = ("layers", "output_bias")
+FREE_OF_TRANSFORMER = ("layers", "output_bias", "memory.*")
 """Settings that may differ (tasks/model_start.py)."""
 
 

@@ -8,8 +8,10 @@ preceded every line in training.
 A Transformer reads at most as many tokens as in training. A longer text is read in windows that
 begin at multiples of half a window. A token is predicted in the first window that contains it, so
 it has at least half a window of context, and the same context whether a text is scored or
-generated. A recurrent model carries its state through any length. <pad> and <s> are never
-predicted. With a memory (neighbours/) each prediction is mixed with those of stored neighbours.
+generated. A recurrent model, and a Transformer with a memory of segments, carry their state through
+any length: then nothing is read twice, and a token sees the same context wherever windows begin.
+<pad> and <s> are never predicted. With a memory of neighbours (neighbours/) each prediction is mixed
+with those of stored neighbours.
 
 Tested: probabilities sum to 1; texts in a batch = one by one; windows with a carried state = the
 whole text; the score of a text is the product of its predictions, for texts of any length.
@@ -26,9 +28,11 @@ from torch import Tensor
 
 from headwise.data.text.text_batches import pad_lines
 from headwise.models.choices import LanguageNetwork
+from headwise.models.decoder_only import DecoderOnly
 from headwise.models.recurrent.language_model import RecurrentLanguageModel
+from headwise.models.segment_memory import Past
 from headwise.models.state_keys import KeyTap
-from headwise.models.text_stepper import TextStepper, next_token_logits
+from headwise.models.text_stepper import ContinuingStepper, next_token_logits
 from headwise.neighbours.memory import RememberingStepper, TokenMemory
 from headwise.text.tokenizer import EOS
 
@@ -53,12 +57,18 @@ class ReadPart:
 
 class NeuralTokenModel:
     """`first` is what a sentence begins with; `context` is how many tokens a Transformer reads at
-    once.
+    once: as many as it sees from the last of them, if it has a memory. `carries`: texts of any
+    length are read on with a state.
     """
 
     def __init__(self, network: LanguageNetwork, *, first: int, context: int | None) -> None:
         self.network, self.first = network, first
-        self.context = None if isinstance(network, RecurrentLanguageModel) else context
+        is_recurrent = isinstance(network, RecurrentLanguageModel)
+        self.reach = network.reach if isinstance(network, DecoderOnly) else None
+        self.carries = is_recurrent or self.reach is not None
+        if self.reach is not None:
+            context = self.reach + 1
+        self.context = None if is_recurrent else context
         self._tap: KeyTap | None = None
         self._memory: TokenMemory | None = None
 
@@ -82,9 +92,9 @@ class NeuralTokenModel:
         self._memory = memory
         self.tap  # noqa: B018 - it watches from now on
 
-    def make_stepper(self) -> TextStepper | RememberingStepper:
-        """The network as a search asks it, with its memory if there is one."""
-        stepper = TextStepper(self.network)
+    def make_stepper(self) -> ContinuingStepper | RememberingStepper:
+        """The network as a search of one text asks it, with its neighbours if it has any."""
+        stepper = ContinuingStepper(self.network)
         if self._memory is None:
             return stepper
         return RememberingStepper(stepper, self._memory, self.tap.of_step)
@@ -119,13 +129,17 @@ class NeuralTokenModel:
             yield self._read_part(batch.tokens, batch.targets, places)
         for i in sorted(set(range(len(sentences))) - set(short)):
             text = np.array([self.first, *sentences[i], EOS])
-            yield from self._read_windows(text, int(begins[i]))
+            yield from self._read_text(text, first=int(begins[i]), rows=1)
 
     @torch.no_grad()
     def read_running(self, text: NDArray[np.int64], *, rows: int = 1) -> Iterator[ReadPart]:
         """The states that predict each token of one text but the first."""
-        if not isinstance(self.network, RecurrentLanguageModel):
-            yield from self._read_windows(text, 0)
+        yield from self._read_text(text, first=0, rows=rows)
+
+    def _read_text(self, text: NDArray[np.int64], *, first: int, rows: int) -> Iterator[ReadPart]:
+        """One text; `first` is the number of its first prediction."""
+        if not self.carries:
+            yield from self._read_windows(text, first)
             return
         total = len(text) - 1
         length = -(-total // rows)
@@ -135,12 +149,12 @@ class NeuralTokenModel:
             for ahead in (0, 1)
         )
         places = np.arange(rows * length).reshape(rows, length)
-        places[places >= total] = -1
-        states = None
-        for begin in range(0, length, WINDOW):
-            window = slice(begin, begin + WINDOW)
-            hidden, states = self.network(tokens[:, window].to(self.device), states)
-            yield ReadPart(hidden, targets[:, window], places[:, window], self._keys_of(hidden))
+        places = np.where(places < total, places + first, -1)
+        begin = 0
+        for hidden, keys in self._read_on(tokens):
+            window = slice(begin, begin + hidden.shape[1])
+            yield ReadPart(hidden, targets[:, window], places[:, window], keys)
+            begin = window.stop
 
     @torch.no_grad()
     def next_words(self, prefixes: Sequence[Sequence[int]]) -> Scores:
@@ -151,8 +165,7 @@ class NeuralTokenModel:
         rows = np.zeros((len(prefixes), self.network.output.out_features), dtype=np.float32)
         for length in sorted({len(prefix) for prefix in cut}):
             same = [i for i, prefix in enumerate(cut) if len(prefix) == length]
-            hidden = self._read(torch.tensor([cut[i] for i in same]))
-            keys = self._keys_of(hidden)
+            hidden, keys = self._read(torch.tensor([cut[i] for i in same]))
             scores = next_token_logits(self.network, hidden[:, -1]).log_softmax(-1)
             if self._memory is not None and keys is not None:
                 scores = self._memory.mix(scores, keys[:, -1])
@@ -163,7 +176,7 @@ class NeuralTokenModel:
         """Where the window begins in which the token after so many (the first included) is
         predicted.
         """
-        if self.context is None or num_read <= self.context:
+        if self.carries or self.context is None or num_read <= self.context:
             return 0
         stride = max(1, self.context // 2)
         return -(-(num_read - self.context) // stride) * stride
@@ -171,15 +184,36 @@ class NeuralTokenModel:
     def _last(self, tokens: list[int]) -> list[int]:
         return tokens[self.window_begin(len(tokens)) :]
 
-    def _read(self, tokens: Tensor) -> Tensor:
-        """Hidden states of rows that begin with nothing read."""
-        if isinstance(self.network, RecurrentLanguageModel):
-            return self.network(tokens.to(self.device))[0]
-        return self.network(tokens.to(self.device))
+    def _read(self, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Hidden states of rows that begin with nothing read, and their keys."""
+        if self.carries:
+            hidden, keys = zip(*self._read_on(tokens), strict=True)
+            return torch.cat(hidden, dim=1), None if keys[0] is None else torch.cat(keys, dim=1)
+        whole: Tensor = self.network(tokens.to(self.device))
+        return whole, self._keys_of(whole)
+
+    def _read_on(self, tokens: Tensor) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """The same of rows of any length, window by window; the state is carried."""
+        network, length = self.network, max(WINDOW, self.reach or 0)
+        windows = tokens.to(self.device).split(length, dim=1)
+        if isinstance(network, RecurrentLanguageModel):
+            states = None
+            for window in windows:
+                hidden, states = network(window, states)
+                yield hidden, self._keys_of(hidden)
+        else:
+            assert isinstance(network, DecoderOnly)
+            assert self.reach is not None, "other Transformers read windows by themselves"
+            like = network.embedding.table.weight
+            past = Past.nothing(len(network.blocks), len(tokens), like=like)
+            for window in windows:
+                hidden, read = network.read_on(window, past)
+                past = past.after(read, keep=self.reach)
+                yield hidden, self._keys_of(hidden)
 
     def _read_part(self, tokens: Tensor, targets: Tensor, places: NDArray[np.int64]) -> ReadPart:
-        hidden = self._read(tokens)
-        return ReadPart(hidden, targets, places, self._keys_of(hidden))
+        hidden, keys = self._read(tokens)
+        return ReadPart(hidden, targets, places, keys)
 
     def _keys_of(self, hidden: Tensor) -> Tensor | None:
         return None if self._tap is None else self._tap.keys_of(hidden)

@@ -3,7 +3,8 @@
     loss(batch) = smoothed cross-entropy of each token given the tokens before it, summed
 
 A network learns from the batches that suit it: packed sentences (neural n-gram, Transformer),
-padded sentences (recurrent), a carried stream (recurrent) or shuffled windows of it (Transformer).
+padded sentences (recurrent), a carried stream (recurrent, or a Transformer with a memory) or
+shuffled windows of it (Transformer without one).
 Tested by learning a small grammar to its entropy, and by resuming bit for bit.
 """
 
@@ -26,13 +27,20 @@ from headwise.data.text.text_batches import (
     fingerprint,
     join_lines,
 )
-from headwise.models.choices import LanguageNetwork, NeuralSettings, build_language_model
+from headwise.models.choices import (
+    DecoderOnlySettings,
+    LanguageModelSettings,
+    LanguageNetwork,
+    NeuralSettings,
+    build_language_model,
+)
 from headwise.models.recurrent.language_model import (
     Carrying,
     RecurrentLanguageModel,
     RecurrentPenalty,
     RecurrentSettings,
 )
+from headwise.models.segment_memory import Remembering, SegmentMemory
 from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.recurrent_training import train_word_by_word
@@ -62,7 +70,7 @@ class LanguageLoss:
         else:
             targets = batch.targets
             match self.module:
-                case Carrying():
+                case Carrying() | Remembering():
                     hidden = self.module(batch.tokens, batch.fresh)
                 case RecurrentLanguageModel():
                     hidden = self.module(batch.tokens)[0]
@@ -84,18 +92,56 @@ class LanguageLoss:
         )
 
 
+def carries_states(settings: LanguageModelSettings) -> bool:
+    """Whether a model reads a stream on from window to window."""
+    if isinstance(settings, DecoderOnlySettings):
+        return isinstance(settings.memory, SegmentMemory)
+    return isinstance(settings, RecurrentSettings)
+
+
+@dataclass(frozen=True)
+class CarriedRows:
+    """The rows of a batch whose states go on from batch to batch; this process has `first` to
+    `last`."""
+
+    num_rows: int
+    first: int
+    last: int
+
+    @property
+    def num_own(self) -> int:
+        """A process without rows reads one without targets."""
+        return max(1, self.last - self.first)
+
+
 def make_loss(
     recipe: LanguageRecipe,
     network: LanguageNetwork,
     *,
-    rows: int | None,
+    rows: CarriedRows | None,
 ) -> LanguageLoss:
     """The loss of a recipe; `rows` of a batch carry their state to the next one, None if none
     do."""
-    module: nn.Module = network
-    if rows is not None and isinstance(network, RecurrentLanguageModel):
-        module = Carrying(network, rows)
+    module: nn.Module = network if rows is None else _carry(recipe.model, network, rows)
     return _loss_of(recipe, module, network, None)
+
+
+def _carry(
+    settings: LanguageModelSettings, network: LanguageNetwork, rows: CarriedRows
+) -> nn.Module:
+    """The network with the states of its rows."""
+    if isinstance(network, RecurrentLanguageModel):
+        return Carrying(network, rows.num_own)
+    assert isinstance(settings, DecoderOnlySettings)
+    assert isinstance(settings.memory, SegmentMemory)
+    return Remembering(
+        network,
+        num_layers=settings.layers,
+        dim=settings.dim,
+        length=settings.memory.length,
+        num_rows=rows.num_rows,
+        own=(rows.first, rows.last),
+    )
 
 
 def _loss_of(
@@ -114,6 +160,7 @@ def plan_step(recipe: LanguageRecipe, sizes: Vocabularies) -> PlannedStep:
     settings, reading = recipe.model, recipe.reading
     assert isinstance(settings, NeuralSettings), "n-grams have no training step"
     is_recurrent, is_stream = settings.kind == "recurrent", isinstance(reading, StreamReading)
+    carried = is_stream and carries_states(settings)
     is_packed = not is_recurrent and not is_stream
     if isinstance(reading, StreamReading):
         row = reading.length
@@ -122,12 +169,10 @@ def plan_step(recipe: LanguageRecipe, sizes: Vocabularies) -> PlannedStep:
 
     def build(rows: int) -> nn.Module:
         network = build_language_model(settings, size=sizes.target, generator=None)
-        if is_stream and isinstance(network, RecurrentLanguageModel):
-            return Carrying(network, rows)
-        return network
+        return _carry(settings, network, CarriedRows(rows, 0, rows)) if carried else network
 
     def trainable(module: nn.Module, chunk_size: int) -> LanguageLoss:
-        network = module.model if isinstance(module, Carrying) else module
+        network = module.model if isinstance(module, Carrying | Remembering) else module
         assert isinstance(network, LanguageNetwork)
         return _loss_of(recipe, module, network, chunk_size)
 
@@ -148,18 +193,19 @@ def plan_step(recipe: LanguageRecipe, sizes: Vocabularies) -> PlannedStep:
     )
 
 
-def carried_rows(batches: Batches, share: Share) -> int | None:
+def carried_rows(batches: Batches, share: Share) -> CarriedRows | None:
     """Rows of a process whose state goes on from batch to batch; None if none does."""
     if not isinstance(batches, SharedBatches) or not batches.carried:
         return None
     assert isinstance(batches.batches, StreamWindows)
-    first, last = rows_of_share(batches.batches.rows, share)
-    return max(1, last - first)
+    num_rows = batches.batches.rows
+    return CarriedRows(num_rows, *rows_of_share(num_rows, share))
 
 
 def make_batches(recipe: LanguageRecipe, lines: Ragged, share: Share = ALL_ROWS) -> Batches:
     """The batches that suit the network, or one process's share of them."""
     training, is_recurrent = recipe.training, recipe.model.kind == "recurrent"
+    carried = carries_states(recipe.model)
     name = fingerprint(lines, recipe.reading.model_dump_json())
     match recipe.reading:
         case StreamReading(length=length):
@@ -167,11 +213,11 @@ def make_batches(recipe: LanguageRecipe, lines: Ragged, share: Share = ALL_ROWS)
                 join_lines(lines),
                 batch_tokens=training.batch_tokens,
                 length=length,
-                carried=is_recurrent,
+                carried=carried,
                 seed=training.seed,
                 fingerprint=name,
             )
-            return SharedBatches(windows, share, carried=is_recurrent)
+            return SharedBatches(windows, share, carried=carried)
         case SentenceReading(row_tokens=row_tokens):
             cut = cut_lines(lines, row_tokens - 1)
             if is_recurrent:

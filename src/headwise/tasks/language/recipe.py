@@ -12,6 +12,7 @@ from headwise.models.choices import DecoderOnlySettings, LanguageModelSettings
 from headwise.models.limits import check_buckets, check_rows, row_limits
 from headwise.models.neural_ngram import NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
+from headwise.models.segment_memory import SegmentMemory
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.declared_results import Result, mean_loss, perplexity
@@ -33,7 +34,8 @@ class StreamReading(Settings):
 
     kind: Literal["stream"] = "stream"
     length: int = Field(default=35, ge=1, le=65536)
-    """Tokens of a window: as far as gradients go back, and as far as a Transformer looks."""
+    """Tokens of a window: as far as gradients go back, and as far as a Transformer without
+    `model.memory` looks."""
 
 
 ReadingSettings = Annotated[SentenceReading | StreamReading, Field(discriminator="kind")]
@@ -93,6 +95,26 @@ class LanguageRecipe(AnyRecipe):
                     "out",
                     f"设置了 training.{names[0]}，但 n 元语法靠计数而非训练；请去掉",
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _check_memory(self) -> Self:
+        model, reading = self.model, self.reading
+        if not isinstance(model, DecoderOnlySettings) or not isinstance(
+            model.memory, SegmentMemory
+        ):
+            return self
+        if not isinstance(reading, StreamReading):
+            raise SettingsError(
+                f"model.memory.kind=segments remembers the text before a window, but "
+                f"reading.kind={reading.kind} packs sentences that do not follow each other; use "
+                "reading.kind=stream",
+                f"model.memory.kind=segments 记住窗口之前的文本，而 reading.kind={reading.kind} "
+                "把互不相接的句子装在一行；请用 reading.kind=stream",
+            )
+        longest = max(model.memory.length + reading.length, model.memory.reach + 1)
+        key = "reading.length + model.memory.length"
+        check_rows(row_limits(model), longest, rows=(key, key))
         return self
 
     @model_validator(mode="after")

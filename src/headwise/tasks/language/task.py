@@ -35,7 +35,14 @@ from headwise.tasks.language.ngram_counting import (
     predict_cost,
     tables_of,
 )
-from headwise.tasks.language.objective import carried_rows, make_batches, make_loss, plan_step
+from headwise.tasks.language.objective import (
+    CarriedRows,
+    carried_rows,
+    carries_states,
+    make_batches,
+    make_loss,
+    plan_step,
+)
 from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.language.text import (
     TokenizedText,
@@ -216,7 +223,6 @@ class NeuralLanguageTask(LanguageTask, TrainedTask[LanguageRecipe, TokenizedText
         return len(prepared.lines.tokens) + prepared.num_lines
 
     def trial(self, recipe: LanguageRecipe, prepared: TokenizedText, module: nn.Module) -> Trial:
-        """States are not carried here, which changes neither time nor memory."""
         assert isinstance(module, LanguageNetwork)
         training, reading = recipe.training, recipe.reading
         lines = _beginning(prepared.lines, CHECKED_BATCHES * training.batch_tokens)
@@ -230,7 +236,10 @@ class NeuralLanguageTask(LanguageTask, TrainedTask[LanguageRecipe, TokenizedText
             smaller = training.model_copy(update={"batch_tokens": size})
             return first_batch(make_batches(recipe.model_copy(update={"training": smaller}), lines))
 
-        return Trial(make_loss(recipe, module, rows=None), rows, batch_of)
+        # A memory costs time and space; the state of a recurrent layer does not.
+        remembers = recipe.model.kind != "recurrent" and carries_states(recipe.model)
+        carried = CarriedRows(rows, 0, rows) if remembers else None
+        return Trial(make_loss(recipe, module, rows=carried), rows, batch_of)
 
     def planned_step(self, recipe: LanguageRecipe, bundle: Path | None = None) -> PlannedStep:
         return plan_step(recipe, find_vocabularies(recipe.text.size, bundle))
