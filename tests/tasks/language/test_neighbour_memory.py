@@ -62,7 +62,7 @@ def test_predictions_are_those_of_brute_force(kind: str, reading: dict[str, obje
     row = mixed.model.next_words([prefix])[0]
     network = mixed.model
     with torch.no_grad():
-        hidden = network._read(torch.tensor([[network.first, *prefix]]))
+        hidden, _ = network._read(torch.tensor([[network.first, *prefix]]))
         query = network.tap.keys_of(hidden)[0, -1].double().numpy()
     distances = ((keys - query) ** 2).sum(1)
     votes = np.exp(-(distances - distances.min()) / 0.5)

@@ -10,8 +10,8 @@ begin at multiples of half a window. A token is predicted in the first window th
 it has at least half a window of context, and the same context whether a text is scored or
 generated. A recurrent model, and a Transformer with a memory of segments, carry their state through
 any length: then nothing is read twice, and a token sees the same context wherever windows begin.
-<pad> and <s> are never predicted. With a memory of neighbours (neighbours/) each prediction is mixed
-with those of stored neighbours.
+<pad> and <s> are never predicted. With a memory of neighbours (neighbours/) each prediction is
+mixed with those of stored neighbours.
 
 Tested: probabilities sum to 1; texts in a batch = one by one; windows with a carried state = the
 whole text; the score of a text is the product of its predictions, for texts of any length.
