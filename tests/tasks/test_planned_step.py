@@ -23,17 +23,11 @@ from headwise.tasks.table import find_task
 from tests.tasks.every_task import ELMO, recipe_of
 
 GPT = {"model": {"kind": "decoder_only", "dim": 8, "heads": 2, "layers": 2}}
-MEMORY = {
-    "model": GPT["model"]
-    | {"position": {"kind": "transformer_xl"}, "memory": {"kind": "segments", "length": 11}},
-    "reading": {"kind": "stream", "length": 7},
-}
 NEURAL_NGRAM = {"model": {"kind": "neural_ngram", "order": 3, "dim": 7, "hidden": 11}}
 STREAM = {"reading": {"kind": "stream", "length": 7}}
 CASES: dict[str, tuple[str, dict[str, Any], float]] = {
     "translation": ("translation", {}, 0.05),
     "GPT": ("language_modeling", GPT, 0.05),
-    "GPT with a memory": ("language_modeling", MEMORY, 0.05),
     "neural n-gram": ("language_modeling", NEURAL_NGRAM, 0.1),
     "recurrent, lines": ("language_modeling", {}, 0.15),
     "recurrent, carried": ("language_modeling", STREAM, 0.15),
