@@ -142,11 +142,13 @@ def _translations(wanted: Measurement, system: Path) -> _Translations:
         hypotheses = list(read_text_lines(system))
         return _Translations(hypotheses, wanted.target_language or guess_language(hypotheses))
     assert wanted.source is not None, "checked"
-    which = wanted.checkpoint if system == wanted.model else None
-    bundle = (
-        load_translator_bundle(system) if which is None else load_checkpoint_bundle(system, which)
-    )
-    translator = Translator(bundle, device=wanted.device, precision=wanted.precision)
+    is_measured = system == wanted.model
+    which = wanted.checkpoint if is_measured else None
+    bundles = [
+        load_translator_bundle(one) if which is None else load_checkpoint_bundle(one, which)
+        for one in (system, *(wanted.others if is_measured else ()))
+    ]
+    translator = Translator.join(bundles, wanted.mean, wanted.device, wanted.precision)
     decoding = translator.settings(wanted.overrides)
     lines = read_places(wanted.source)
     found = list(translate_lines(translator, lines, decoding))
@@ -155,7 +157,7 @@ def _translations(wanted: Measurement, system: Path) -> _Translations:
         [line.text for line in found],
         language,
         translator.form.name,
-        None if which is None else bundle.results["steps"],
+        None if which is None else bundles[0].results["steps"],
         DraftingSpeed.sum_of(line.speed for line in found),
     )
 
