@@ -36,6 +36,7 @@ COMMANDS = (
     "distil",
     "adapt",
     "translate",
+    "rerank",
     "explore",
     "serve",
     "key",

@@ -16,6 +16,7 @@ from headwise.settings import Settings
 from headwise.text.character_tokenizer import CharacterTokenizer, learn_characters
 from headwise.text.chinese_words import HanUnits, marker_of
 from headwise.text.imported_pieces import ImportedPieces
+from headwise.text.reversed_tokenizer import as_written
 from headwise.text.sentencepiece_tokenizer import PieceTokenizer, learn_pieces
 from headwise.text.sentencepiece_training import Watch
 from headwise.text.tokenizer import Tokenizer
@@ -137,7 +138,7 @@ def load_fitting_tokenizers(directory: Path, settings: TextSettings) -> Tokenize
     """Saved tokenizers; an error if they are not of the kind in the recipe."""
     pair = load_tokenizers(directory)
     for tokenizer in (pair.source, pair.target):
-        if not isinstance(tokenizer, _TOKENIZERS[settings.kind]):
+        if not isinstance(as_written(tokenizer), _TOKENIZERS[settings.kind]):
             raise CheckpointError(
                 f"does not hold a tokenizer of kind {settings.kind!r}, which the recipe asks for; "
                 "use another copy of the model",

@@ -31,6 +31,7 @@ from headwise.data.splits import Part, SplitSettings, part_of
 from headwise.data.text_lines import find_text_file
 from headwise.errors import SettingsError
 from headwise.settings import Settings
+from headwise.text.reversed_tokenizer import TargetOrder
 
 MAX_REMEMBERED = 250_000
 """Pocket sentences kept in memory between readings: about 80 MB."""
@@ -125,6 +126,10 @@ class DataSettings(Settings):
     row_tokens: int = pydantic.Field(default=128, ge=16, le=8192, multiple_of=8)
     """Target tokens of a row; the source row follows the proportion of the corpus. Longer sentences
     are left out."""
+
+    target_order: TargetOrder = "written"
+    """reversed: the model writes the last token first, from right to left, and its translations are
+    turned round again. Such a model judges the translations of others (`headwise rerank`)."""
 
     @pydantic.model_validator(mode="after")
     def _check_languages(self) -> "DataSettings":

@@ -52,6 +52,7 @@ from headwise.text.chinese_words import read_words
 from headwise.text.choices import SentencePieceSettings, TextSettings, learn_tokenizers
 from headwise.text.known_words import FILE as KNOWN_WORDS
 from headwise.text.known_words import KnownWords
+from headwise.text.reversed_tokenizer import in_order
 from headwise.text.sentencepiece_training import Watch
 from headwise.text.tokenizer import Tokenizer
 from headwise.text.tokenizer_pair import TokenizerPair, load_tokenizers
@@ -159,7 +160,8 @@ def prepare_data(
         pair = learn_from_corpora(data, text, survey, seed=seed, watch=vocabulary_progress)
     else:
         pair = given.pair
-    tokenizers = replace(pair, known_words=KnownWords.of(survey.planned))
+    target = in_order(pair.target, data.target_order)
+    tokenizers = replace(pair, target=target, known_words=KnownWords.of(survey.planned))
     with publish_directory(
         directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True
     ) as temporary:
@@ -236,8 +238,10 @@ def describe_inputs(
         )
     if given is not None:
         files.append(["tokenizers", given.fingerprint])
+    # Runs from before there was a choice keep their data.
+    unsaid = {"target_order"} if data.target_order == "written" else set()
     settings = [
-        data.model_dump(mode="json", exclude=None if "test" in parts else {"test"}),
+        data.model_dump(mode="json", exclude=unsaid | ({"test"} - set(parts))),
         text.model_dump(mode="json", exclude_none=True),
     ]
     return hashlib.sha256(json.dumps([settings, files, seed], sort_keys=True).encode()).hexdigest()
