@@ -155,18 +155,21 @@ def learn_tokenizers(
     *,
     seed: int = 0,
     watch: Watch | None = None,
+    tags: Sequence[str] = (),
 ) -> TokenizerPair:
     """Learn the tokenizers of both sides; the same lines, settings and seed give the same result.
+
+    `tags` are words of the source that are not cut into pieces.
 
     `watch` is called with the share of subword training that is done.
     """
     if settings.shared:
         tokenizer = learn_tokenizer(
-            settings, chain(source_lines, target_lines), seed=seed, watch=watch
+            settings, chain(source_lines, target_lines), seed=seed, watch=watch, tags=tags
         )
         return TokenizerPair(tokenizer, tokenizer, shared=True)
     first, second = (None, None) if watch is None else _halves(watch)
-    source = learn_tokenizer(settings, source_lines, seed=seed, watch=first)
+    source = learn_tokenizer(settings, source_lines, seed=seed, watch=first, tags=tags)
     return TokenizerPair(
         source, learn_tokenizer(settings, target_lines, seed=seed, watch=second), shared=False
     )
@@ -178,7 +181,12 @@ def _halves(watch: Watch) -> tuple[Watch, Watch]:
 
 
 def learn_tokenizer(
-    settings: TextSettings, lines: Iterable[str], *, seed: int = 0, watch: Watch | None = None
+    settings: TextSettings,
+    lines: Iterable[str],
+    *,
+    seed: int = 0,
+    watch: Watch | None = None,
+    tags: Sequence[str] = (),
 ) -> Tokenizer:
     """Learn one tokenizer, for a task with one text (a language model)."""
     match settings:
@@ -191,6 +199,7 @@ def learn_tokenizer(
                 coverage=settings.coverage,
                 normalization=settings.normalization,
                 mark=marker_of(settings.han, settings.words),
+                tags=tags,
                 watch=watch,
             )
         case WordSettings():

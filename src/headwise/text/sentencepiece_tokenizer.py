@@ -165,11 +165,12 @@ def learn_pieces(
     normalization: str,
     mark: Callable[[str], str] | None = None,
     watch: Watch | None = None,
+    tags: Sequence[str] = (),
 ) -> PieceTokenizer:
     """Train sentencepiece on lines (sampled by the caller); the same lines give the same model.
 
-    `mark` inserts boundaries that no piece may cross (chinese_words.py); fewer pieces than `size`
-    may then be possible. `watch` is called with the share that is done.
+    `tags` become pieces of their own, with the space before them. `mark` inserts boundaries that no
+    piece may cross (chinese_words.py); fewer pieces than `size` may then be possible. `watch` is called with the share that is done.
     """
     identity = normalization == "identity"
     bounded: dict[str, Any] = (
@@ -192,6 +193,8 @@ def learn_pieces(
         "unk_surface": UNKNOWN_TEXT,
         **bounded,
     }
+    if tags:
+        options["user_defined_symbols"] = [WORD_START + tag for tag in tags]
     given = [
         escape(line) if mark is None else mark(escape(line)) for line in weigh_lines(list(lines))
     ]

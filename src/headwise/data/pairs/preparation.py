@@ -238,10 +238,8 @@ def describe_inputs(
         )
     if given is not None:
         files.append(["tokenizers", given.fingerprint])
-    # Runs from before there was a choice keep their data.
-    unsaid = {"target_order"} if data.target_order == "written" else set()
     settings = [
-        data.model_dump(mode="json", exclude=unsaid | ({"test"} - set(parts))),
+        _describe_settings(data, {"test"} - set(parts)),
         text.model_dump(mode="json", exclude_none=True),
     ]
     return hashlib.sha256(json.dumps([settings, files, seed], sort_keys=True).encode()).hexdigest()
@@ -258,6 +256,20 @@ def read_part(
             reason, cleaned = check_text(pair, settings or KEEP_ALL)
             if reason is None:
                 yield cleaned
+
+
+def _describe_settings(data: DataSettings, unread: set[str]) -> dict[str, Any]:
+    """The settings as JSON. Those that came later are left out where they change nothing, so that
+    older runs keep their data."""
+    described = data.model_dump(mode="json", exclude=unread)
+    if data.target_order == "written":
+        del described["target_order"]
+    for corpus in chain.from_iterable(
+        described.get(part, ()) for part in ("train", "valid", "test")
+    ):
+        if corpus["tag"] is None:
+            del corpus["tag"]
+    return described
 
 
 def learn_from_corpora(
@@ -278,6 +290,7 @@ def learn_from_corpora(
             (target for _, target in survey.learnt),
             seed=seed,
             watch=watch,
+            tags=data.tags,
         )
     return learn_tokenizers(
         text,
