@@ -170,7 +170,8 @@ def learn_pieces(
     """Train sentencepiece on lines (sampled by the caller); the same lines give the same model.
 
     `tags` become pieces of their own, with the space before them. `mark` inserts boundaries that no
-    piece may cross (chinese_words.py); fewer pieces than `size` may then be possible. `watch` is called with the share that is done.
+    piece may cross (chinese_words.py); fewer pieces than `size` may then be possible.
+    `watch` is called with the share that is done.
     """
     identity = normalization == "identity"
     bounded: dict[str, Any] = (
