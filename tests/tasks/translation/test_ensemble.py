@@ -13,10 +13,12 @@ from headwise.models.choices import build_model
 from headwise.pocket import sentences
 from headwise.randomness import torch_generator
 from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
+from headwise.tasks.translation.evaluation import measure
+from headwise.tasks.translation.evaluation_request import Measurement
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import WordSettings, learn_tokenizers
-from tests.tasks.tiny import tiny_recipe
+from tests.tasks.tiny import tiny_recipe, train_tiny
 
 TEXTS = [one.text("en") for one in sentences("test", 5)]
 RECURRENT = "model={kind: recurrent, cell: lstm, dim: 16, layers: 1, attention: {kind: luong}}"
@@ -58,6 +60,30 @@ def test_a_transformer_and_a_recurrent_network_translate_together(bundle: Transl
     made = both(TEXTS, settings, alignment=True, attention=True)
     assert len(made) == len(TEXTS)
     assert made[0].attention is not None
+
+
+def test_a_member_is_the_baseline_of_its_ensemble(tiny_run: Path, tmp_path: Path) -> None:
+    """The ensemble is measured, and its first member alone is compared with it."""
+    train_tiny(tmp_path / "other", ["training.seed=2"])
+    both = Translator.ensemble([tiny_run, tmp_path / "other"])
+    alone = Translator.load(tiny_run)
+    files = {"source": TEXTS, "reference": [one.text for one in alone(TEXTS)]}
+    for name, lines in files.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    found = measure(
+        Measurement(
+            tmp_path / "reference",
+            source=tmp_path / "source",
+            model=tiny_run,
+            others=(tmp_path / "other",),
+            against=tiny_run,
+            output=tmp_path / "output",
+        )
+    )
+    written = (tmp_path / "output").read_text(encoding="utf-8").splitlines()
+    assert written == [one.text for one in both(TEXTS)] != files["reference"]
+    assert found.comparisons[0].baseline == pytest.approx(100)
+    assert found.comparisons[0].system == pytest.approx(found.scores.bleu.value) != 100
 
 
 def test_a_sentence_is_as_long_as_every_member_allows(bundle: TranslatorBundle) -> None:

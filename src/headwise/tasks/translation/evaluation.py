@@ -101,7 +101,7 @@ def measure(wanted: Measurement) -> MeasuredScores:
             file=wanted.reference,
         )
     system = wanted.system
-    found = _translations(wanted, system)
+    found = _translations(wanted, system, is_baseline=False)
     hypotheses, language = found.texts, found.language
     _check_count(hypotheses, references, system, wanted.reference)
     if wanted.output is not None:
@@ -116,7 +116,7 @@ def measure(wanted: Measurement) -> MeasuredScores:
     )
     comparisons: tuple[Comparison, ...] = ()
     if wanted.against is not None:
-        baseline = _translations(wanted, wanted.against).texts
+        baseline = _translations(wanted, wanted.against, is_baseline=True).texts
         _check_count(baseline, references, wanted.against, wanted.reference)
         comparisons = (
             compare_systems(baseline, hypotheses, references, metric="bleu", metrics=metrics),
@@ -137,16 +137,16 @@ class _Translations(NamedTuple):
     speed: DraftingSpeed | None = None
 
 
-def _translations(wanted: Measurement, system: Path) -> _Translations:
+def _translations(wanted: Measurement, system: Path, *, is_baseline: bool) -> _Translations:
+    """Of a system; --checkpoint and the other members of an ensemble are not the baseline's."""
     if not wanted.is_model(system):
         hypotheses = list(read_text_lines(system))
         return _Translations(hypotheses, wanted.target_language or guess_language(hypotheses))
     assert wanted.source is not None, "checked"
-    is_measured = system == wanted.model
-    which = wanted.checkpoint if is_measured else None
+    which = None if is_baseline else wanted.checkpoint
     bundles = [
         load_translator_bundle(one) if which is None else load_checkpoint_bundle(one, which)
-        for one in (system, *(wanted.others if is_measured else ()))
+        for one in (system, *(() if is_baseline else wanted.others))
     ]
     translator = Translator.join(bundles, wanted.mean, wanted.device, wanted.precision)
     decoding = translator.settings(wanted.overrides)

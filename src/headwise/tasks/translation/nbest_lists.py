@@ -58,8 +58,9 @@ def _parse(line: str) -> CandidateList | None:
         return None
     source = given.get("source") if isinstance(given, dict) else None
     listed = given.get("n_best") if isinstance(given, dict) else None
-    is_list = isinstance(listed, list) and 0 < len(listed) <= MAX_CANDIDATES
-    if not isinstance(source, str) or not is_list or not all(map(_is_candidate, listed)):
+    if not isinstance(source, str) or not isinstance(listed, list):
+        return None
+    if not 0 < len(listed) <= MAX_CANDIDATES or not all(map(_is_candidate, listed)):
         return None
     texts = tuple(str(one["text"]) for one in listed)
     return CandidateList(source, texts, tuple(float(one["score"]) for one in listed))
