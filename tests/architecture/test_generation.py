@@ -13,6 +13,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwise"
 KNOWN = {
     "batches",
     "choices",
+    "ensemble",  # what several models offer together, in place of what one offers
     "generation_settings",
     "generator",
     "records",

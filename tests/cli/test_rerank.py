@@ -21,7 +21,7 @@ def test_lists_are_written_ranked_and_tuned(headwise: Headwise, tiny_run: Path) 
         assert abs(one["score"] - one["search"] - 2 * one["translator"]) < 1e-6
     tuned = headwise(*asked, "--reference", "right.de")
     assert (tuned.status, tuned.out.splitlines()) == (0, first)
-    assert "with --weight translator=0 (6 combinations, 3 sentences)" in tuned.err
+    assert "with --weight translator=0 (7 combinations, 3 sentences)" in tuned.err
 
 
 def test_mistakes_are_answered_at_once(headwise: Headwise, tiny_run: Path) -> None:

@@ -1,5 +1,6 @@
 """A reversed tokenizer against the one inside; pairs that remember the order."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,14 @@ from headwise.data.pairs.preparation import describe_inputs, prepare_data
 from headwise.decoding.rules.phrases import encode_phrases
 from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import CheckpointError, UsageError
+from headwise.exporting.ctranslate2_export import export_translator
 from headwise.pocket import sentences
-from headwise.text.choices import SentencePieceSettings, load_fitting_tokenizers
+from headwise.tasks.translation.bundle import load_translator_bundle
+from headwise.text.choices import (
+    SentencePieceSettings,
+    learn_tokenizers,
+    load_fitting_tokenizers,
+)
 from headwise.text.reversed_tokenizer import ReversedTokenizer, as_written, in_order
 from headwise.text.tokenizer_pair import PAIR_FILE
 from tests.tasks.tiny import tiny_recipe
@@ -47,6 +54,30 @@ def test_a_damaged_order_is_noticed(tmp_path: Path) -> None:
     file.write_text(file.read_text("utf-8").replace("reversed", "sideways"), "utf-8")
     with pytest.raises(CheckpointError, match="a required entry is missing"):
         load_fitting_tokenizers(tmp_path / "tokenizers", SentencePieceSettings())
+
+
+def test_the_export_refuses_a_reversed_model(tmp_path: Path, tiny_run: Path) -> None:
+    bundle = load_translator_bundle(tiny_run)
+    target = in_order(bundle.tokenizers.target, "reversed")
+    turned = replace(bundle, tokenizers=replace(bundle.tokenizers, target=target))
+    with pytest.raises(UsageError, match="CTranslate2 would write its sentences reversed"):
+        export_translator(turned, tmp_path / "out")
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_tag_is_one_piece(algorithm: str, shared: bool) -> None:
+    lines = [one.text("en") for one in sentences("train", 300)]
+    settings = SentencePieceSettings(size=400, algorithm=algorithm, shared=shared)  # type: ignore[arg-type]
+    marked = [f"<bt> {line}" if number % 2 else line for number, line in enumerate(lines)]
+    pair = learn_tokenizers(settings, marked, lines, tags=["<bt>", "<never-seen>"])
+    for tag in ("<bt>", "<never-seen>"):
+        (number,) = pair.source.encode(tag)
+        ids = pair.source.encode(f"{tag} The cat sleeps.")
+        assert ids[0] == number
+        assert ids == pair.source.encode_batch([f"{tag} The cat sleeps."])[0]
+        assert pair.source.decode(ids) == f"{tag} The cat sleeps."
+    assert (len(pair.target.encode("<bt>")) == 1) == shared
 
 
 def test_phrases_are_refused(translator) -> None:

@@ -61,6 +61,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     _add_inputs(parser)
     _add_choices(parser)
+    _add_filters(parser)
     add_computing(parser)
     parser.add_argument(
         "--json",
@@ -161,26 +162,6 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument(
-        "--drop-worst",
-        type=float,
-        default=0.0,
-        metavar="SHARE",
-        help=say(
-            "leave out this share of the translations, e.g. 0.1: those with the lowest mean "
-            "log-probability of each shard",
-            "去掉这一比例的译文，例如 0.1：每个分片中平均对数概率最低的部分",
-        ),
-    )
-    parser.add_argument(
-        "--noise",
-        action="store_true",
-        help=say(
-            "leave out, replace and move some words of the translations, as for the synthetic "
-            "sources of back-translation",
-            "随机删去、替换、移动译文中的部分词语，用于回译所得的源文",
-        ),
-    )
-    parser.add_argument(
         "--set",
         dest="changes",
         action="append",
@@ -201,6 +182,30 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         help=say(
             "sentences that are translated before they are saved (default 1000)",
             "每译多少句保存一次（默认 1000）",
+        ),
+    )
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    """Options for translations that become sources of other pairs."""
+    parser.add_argument(
+        "--drop-worst",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help=say(
+            "leave out this share of the translations, e.g. 0.1: those with the lowest mean "
+            "log-probability of each shard",
+            "去掉这一比例的译文，例如 0.1：每个分片中平均对数概率最低的部分",
+        ),
+    )
+    parser.add_argument(
+        "--noise",
+        action="store_true",
+        help=say(
+            "leave out, replace and move some words of the translations, as for the synthetic "
+            "sources of back-translation",
+            "随机删去、替换、移动译文中的部分词语，用于回译所得的源文",
         ),
     )
 

@@ -17,7 +17,7 @@ from headwise.text.character_tokenizer import CharacterTokenizer, learn_characte
 from headwise.text.chinese_words import HanUnits, marker_of
 from headwise.text.imported_pieces import ImportedPieces
 from headwise.text.reversed_tokenizer import as_written
-from headwise.text.sentencepiece_tokenizer import PieceTokenizer, learn_pieces
+from headwise.text.sentencepiece_tokenizer import Cuts, PieceTokenizer, learn_pieces
 from headwise.text.sentencepiece_training import Watch
 from headwise.text.tokenizer import Tokenizer
 from headwise.text.tokenizer_pair import TokenizerPair, load_tokenizers
@@ -198,8 +198,7 @@ def learn_tokenizer(
                 byte_fallback=settings.byte_fallback,
                 coverage=settings.coverage,
                 normalization=settings.normalization,
-                mark=marker_of(settings.han, settings.words),
-                tags=tags,
+                cuts=Cuts(marker_of(settings.han, settings.words), tuple(tags)),
                 watch=watch,
             )
         case WordSettings():

@@ -39,7 +39,7 @@ from headwise.tasks.translation.nbest_lists import CandidateList
 from headwise.training.precision import Device, choose_device
 
 JUDGES = ("translator", "channel", "language_model")
-GRID = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
+GRID = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """The weights that are tried."""
 BLOCK = 64
 """Sentences that are scored together."""
