@@ -13,6 +13,7 @@ from tests.architecture.source_tree import MODULES, SOURCE, nodes_of
 KNOWN = {
     "batches",
     "choices",
+    "ensemble",  # what several models offer together, in place of what one offers
     "generation_settings",
     "generator",
     "records",

@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+from headwise.data.shards import TokenStore
+from headwise.pocket import sentences
+from headwise.text.tokenizer_pair import load_tokenizers
 from tests.cli.conftest import Headwise
 from tests.tasks.tiny import OVERRIDES
 
@@ -80,3 +83,34 @@ def test_what_cannot_be_is_refused_in_one_sentence(headwise: Headwise, tiny_run:
     )
     assert (inside.status, "sealed by checksums" in inside.err) == (2, True)
     assert headwise("distil", "a.en", "--output", "out", "--source", "a.en").status == 3
+
+
+def test_back_translated_text_is_learnt_with_a_tag(headwise: Headwise, tiny_run: Path) -> None:
+    """The translations of an en → de teacher are the sources of a de → en student."""
+    lines = [one.text("en") for one in sentences("train", 60)]
+    Path("more.en").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    words = ("distil", tiny_run, "--source", "more.en", "--output", "back", "--mode", "sampled")
+    made = headwise(
+        *words, "--drop-worst", "0.5", "--noise", *COMMAND, "data.filter.max_ratio=null"
+    )
+    assert made.status == 0, made.err
+    assert "left out: among the least probable (--drop-worst)\t" in made.out
+    found = json.loads(Path("back/distilled.json").read_text(encoding="utf-8"))
+    assert (found["drop_worst"], found["noise"]) == (0.5, True)
+    other = headwise(*words, *COMMAND, "data.filter.max_ratio=null")
+    assert (other.status, "holds another distilled corpus" in other.err) == (2, True)
+    assert "drop_worst: 0.5 → 0.0, noise: True → False" in other.err
+    data = (
+        "data={source: de, target: en, train: [pocket:train:90, {path: back/train, tag: <bt>, "
+        "weight: 0.5}], valid: null, test: null, filter: {max_ratio: null}}"
+    )
+    changes = [one for one in OVERRIDES if not one.startswith("data.")]
+    trained = headwise("train", "pocket", *changes, data, "--run", "student", "--json")
+    assert trained.status == 0, trained.err
+    tokenizer = load_tokenizers(Path("student/model/tokenizer")).source
+    assert tokenizer.pieces(tokenizer.encode("<bt> Hund"))[0] == "▁<bt>"
+    store = TokenStore(Path("student/data/train"))
+    tagged = [store.source(n)[0] == tokenizer.encode("<bt>")[0] for n in range(len(store))]
+    assert (sum(tagged), len(tagged)) == (len(store) - 90, len(store))
+    wrong = headwise(*words, "--drop-worst", "1", "--output", "x")
+    assert (wrong.status, "give a share from 0 to below 1" in wrong.err) == (2, True)

@@ -163,6 +163,11 @@ CASES: dict[str, list[list[str]]] = {
         ["--model", "words", "--train", MISSING],
         ["--model", "words", "--plot", "x.txt"],
     ],
+    "rerank": [
+        ["text", "--channel", MISSING, "--weight", "channel=1"],
+        [MISSING, "--channel", "model", "--weight", "channel=1"],
+        ["text"],
+    ],
     "describe": [[MISSING], ["pockte"], ["empty"]],
     "doctor": [[MISSING]],
     "data": [["fetch", "mult30k"], ["check", MISSING]],

@@ -233,3 +233,21 @@ def test_a_key_of_another_search_is_named(headwise: Headwise, tiny_run: Path) ->
     assert (answer.status, "did you mean 'size' of kind: beam?" in answer.err) == (2, True), (
         answer.err
     )
+
+
+def test_several_models_translate_together(headwise: Headwise, tiny_run: Path) -> None:
+    """A model with itself is the model; evaluate measures what translate writes."""
+    Path("in.en").write_text("The cat sleeps.\nThe dog is old.\n", encoding="utf-8")
+    one, two = ("--model", tiny_run), ("--model", tiny_run, "--model", tiny_run / "model")
+    alone = headwise("translate", *one, "in.en")
+    for mean in ("probabilities", "logarithms"):
+        both = headwise("translate", *two, "--mean", mean, "in.en")
+        assert (both.status, both.out) == (0, alone.out), both.err
+    Path("out.de").write_text(alone.out, encoding="utf-8")
+    measured = headwise(
+        "evaluate", *two, "--source", "in.en", "--reference", "out.de", "--json", "--against",
+        tiny_run,
+    )  # fmt: skip
+    assert (measured.status, json.loads(measured.out or "{}").get("exact_match")) == (0, 1.0)
+    missing = headwise("translate", *one, "--model", "nothing", "in.en")
+    assert (missing.status, "nothing: does not exist" in missing.err) == (3, True)

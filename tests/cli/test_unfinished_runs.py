@@ -201,6 +201,34 @@ def test_what_has_no_checkpoint(headwise: Headwise, unfinished: Path, tiny_run: 
     assert (answer.status, "is no run directory" in answer.err) == (2, True), answer.err
 
 
+def test_the_mean_of_checkpoints_translates(headwise: Headwise, tiny_run: Path) -> None:
+    """The same mean, computed here, in a bundle of its own."""
+    bundle = load_translator_bundle(tiny_run)
+    files = [tiny_run / "checkpoints" / f"step-{step}" / "model.safetensors" for step in (4, 6)]
+    first, second = map(load_file, files)
+    mean = {name: (first[name] + second[name]) / 2 for name in first}
+    put_weights(weights_of(bundle.model), mean)
+    expected = Translator(bundle)(["The cat sleeps."])[0]
+    for which in ("average", "average:2"):
+        words = ("--checkpoint", which, "--text", "The cat sleeps.", "--json")
+        answer = headwise("translate", "--model", tiny_run, *words)
+        assert (answer.status, "weights of step 6 of 6" in answer.err) == (0, True), answer.err
+        assert json.loads(answer.out)["score"] == pytest.approx(expected.score, abs=1e-5)
+
+
+def test_a_mean_of_more_checkpoints_than_are_kept(headwise: Headwise, unfinished: Path) -> None:
+    asked = ("translate", "--model", "mine", "--text", "a", "--checkpoint")
+    few = headwise(*asked, "average")
+    assert (few.status, "keeps 1 whole checkpoints (step 4)" in few.err) == (3, True), few.err
+    many = headwise(*asked, "average:7")
+    assert "--checkpoint average:7 averages 7; a run that shall keep more" in many.err
+    assert "is trained with training.keep.last=7" in many.err
+    for wrong in ("average:1", "average:x", "first"):
+        answer = headwise(*asked, wrong)
+        assert (answer.status, "give best, last, average, or average:N" in answer.err) == (2, True)
+    assert unfinished.is_dir()
+
+
 def test_a_run_goes_on_without_its_recipe(headwise: Headwise, unfinished: Path) -> None:
     answer = headwise("train", "--run", "mine", "--resume", "--json")
     assert (answer.status, json.loads(answer.out or "{}").get("steps")) == (0, 6), answer.err

@@ -98,6 +98,8 @@ def _check_settings(parsed: object) -> None:
     """The recipe and the overrides a command names are valid."""
     overrides = getattr(parsed, "overrides", [])
     name = getattr(parsed, "recipe", None) or getattr(parsed, "model", None)
+    if isinstance(name, list):  # the members of an ensemble
+        name = name[0] if name else None
     if name is None or getattr(parsed, "command", None) in LANGUAGE_MODELS:
         return
     if Path(str(name)).is_dir():

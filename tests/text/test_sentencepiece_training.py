@@ -11,7 +11,7 @@ import pytest
 from headwise.errors import HeadwiseError, SettingsError
 from headwise.text import sentencepiece_training as piece_training
 from headwise.text.chinese_words import marker_of
-from headwise.text.sentencepiece_tokenizer import PieceTokenizer, learn_pieces, weigh_lines
+from headwise.text.sentencepiece_tokenizer import Cuts, PieceTokenizer, learn_pieces, weigh_lines
 from tests.text.corpus import chinese, english
 
 LONG = """
@@ -37,7 +37,7 @@ def learn(
         byte_fallback=True,
         coverage=0.9995,
         normalization="identity",
-        mark=marker_of("words", None) if han else None,
+        cuts=Cuts(marker_of("words", None)) if han else Cuts(),
         **more,  # type: ignore[arg-type]
     )
 

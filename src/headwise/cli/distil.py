@@ -25,6 +25,9 @@ EXAMPLES = (
     "\n\n  headwise distil runs/teacher --output distilled"
     "\n  headwise train pocket --run runs/student data.train=distilled/train"
     "\n  headwise distil runs/teacher --source more.en --output distilled-more"
+    "\n  headwise distil runs/de-en --source more.de --mode sampled --output synthetic"
+    "\n  headwise train RECIPE --run runs/more 'data.train=[my/train, {path: synthetic/train, tag: "
+    "<bt>}]'"
     "\n  torchrun --nproc-per-node=8 -m -- headwise distil runs/teacher --output distilled"
 )
 
@@ -42,15 +45,23 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "place of the references. They are less varied than human ones, so that small, "
             "shallow and non-autoregressive models learn them better. Without --data and --source "
             "the teacher's own training corpora are translated. The command can be stopped at any "
-            "time; the same command goes on." + EXAMPLES,
+            "time; the same command goes on.\n\nThe same command makes synthetic pairs of text "
+            "that nobody has translated. Self-training: the translator itself translates more "
+            "sources. Back-translation: a translator of the opposite direction translates text of "
+            "the target language; a recipe reads the corpus in its own direction, so that the "
+            "translations are its sources, and marks them with a tag." + EXAMPLES,
             "序列级知识蒸馏：由训练好的翻译模型（教师）翻译训练语料的源文，"
             "学生模型学习教师的译文而不是参考译文。教师的译文比人工译文更单一，因此小模型、"
             "浅层解码器与非自回归模型更容易学会。不给 --data 与 --source 时，"
-            "翻译教师自己的训练语料。随时可以停止；再次运行同一命令即可继续。" + EXAMPLES,
+            "翻译教师自己的训练语料。随时可以停止；再次运行同一命令即可继续。\n\n"
+            "同一命令也能用无译文的文本生成合成句对。自训练：翻译模型自己翻译更多源文。回译："
+            "由反方向的翻译模型翻译目标语言的文本；配方按自己的方向读取该语料，译文便成为源文，"
+            "并加上标记。" + EXAMPLES,
         ),
     )
     _add_inputs(parser)
     _add_choices(parser)
+    _add_filters(parser)
     add_computing(parser)
     parser.add_argument(
         "--json",
@@ -175,6 +186,30 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    """Options for translations that become sources of other pairs."""
+    parser.add_argument(
+        "--drop-worst",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help=say(
+            "leave out this share of the translations, e.g. 0.1: those with the lowest mean "
+            "log-probability of each shard",
+            "去掉这一比例的译文，例如 0.1：每个分片中平均对数概率最低的部分",
+        ),
+    )
+    parser.add_argument(
+        "--noise",
+        action="store_true",
+        help=say(
+            "leave out, replace and move some words of the translations, as for the synthetic "
+            "sources of back-translation",
+            "随机删去、替换、移动译文中的部分词语，用于回译所得的源文",
+        ),
+    )
+
+
 def _request(arguments: argparse.Namespace) -> "DistillationRequest":
     from headwise.tasks.translation.distillation_request import DistillationRequest
 
@@ -187,6 +222,8 @@ def _request(arguments: argparse.Namespace) -> "DistillationRequest":
         references=tuple(map(Path, arguments.reference)),
         mode=arguments.mode,
         keep=arguments.keep,
+        drop_worst=arguments.drop_worst,
+        noise=arguments.noise,
         decoding=tuple(arguments.changes),
         shard=arguments.shard,
         device=arguments.device,

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.checkpoints import accept_unfinished
 from headwise.cli.options.memory import add_memory, memory_changes
-from headwise.cli.options.model_paths import TranslatorOrCheckpoint, TranslatorOrText, UnfinishedRun
-from headwise.cli.options.parser import add_checkpoint, add_computing
+from headwise.cli.options.model_paths import TranslatorOrCheckpoint, TranslatorOrText
+from headwise.cli.options.parser import add_checkpoint, add_computing, add_mean
 from headwise.cli.options.paths import OutputFile, SentenceFile, TextFilePath
 from headwise.language import say
 
@@ -43,8 +44,17 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--model", type=TranslatorOrCheckpoint, metavar="DIR", help=say("a bundle", "模型目录")
+        "--model",
+        action="append",
+        default=[],
+        type=TranslatorOrCheckpoint,
+        metavar="DIR",
+        help=say(
+            "a bundle; given several times: these models translate together, as an ensemble",
+            "模型目录；多次给出时，这些模型集成起来共同翻译",
+        ),
     )
+    add_mean(parser)
     add_checkpoint(parser)
     parser.add_argument(
         "--hypothesis",
@@ -112,18 +122,21 @@ def _add_scoring(parser: argparse.ArgumentParser) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     _measurement(arguments).check()
-    if arguments.checkpoint is not None:
-        arguments.model = UnfinishedRun.of(arguments.model)
+    accept_unfinished(arguments)
 
 
 def _measurement(arguments: argparse.Namespace) -> "Measurement":
     from headwise.tasks.translation.evaluation_request import Measurement
 
-    names = ("source", "model", "hypothesis", "against", "output")
+    names = ("source", "hypothesis", "against", "output")
+    models = tuple(map(Path, arguments.model))
     given = {name: getattr(arguments, name) for name in names}
     return Measurement(
         reference=Path(arguments.reference),
         **{name: None if path is None else Path(path) for name, path in given.items()},
+        model=models[0] if models else None,
+        others=models[1:],
+        mean=arguments.mean,
         checkpoint=arguments.checkpoint,
         target_language=arguments.target,
         pretokenized=arguments.pretokenized,

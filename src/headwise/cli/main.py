@@ -37,6 +37,7 @@ COMMANDS = (
     "adapt",
     "memory",
     "translate",
+    "rerank",
     "explore",
     "serve",
     "key",

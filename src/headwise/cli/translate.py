@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from headwise.cli.options.checkpoints import accept_unfinished
 from headwise.cli.options.memory import memory_changes
-from headwise.cli.options.model_paths import UnfinishedRun
 from headwise.cli.options.translate_options import add_parser
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headwise.cli.terminal.display import TrainingDisplay
     from headwise.decoding.choices import DecodingSettings
     from headwise.explorer.data.attention_maps import Trace
+    from headwise.tasks.translation.bundle import TranslatorBundle
     from headwise.tasks.translation.line_translation import Line
     from headwise.tasks.translation.translator import Translation, Translator
 
@@ -37,8 +38,7 @@ def check(arguments: argparse.Namespace) -> None:
             "through a pipe",
             "给出了 --attention 却没有文本；请用 --text 给出句子，或使用文件、管道",
         )
-    if arguments.checkpoint is not None:
-        arguments.model = UnfinishedRun.of(arguments.model)
+    accept_unfinished(arguments)
     if arguments.text and not arguments.file.is_standard_input:
         raise UsageError(
             f"--text and the file {arguments.file} were both given; give one of them",
@@ -94,24 +94,28 @@ def _write(
 
 
 def _load(arguments: argparse.Namespace) -> "Translator":
-    from headwise.tasks.translation.bundle import load_translator_bundle
-    from headwise.tasks.translation.checkpoint_bundle import load_checkpoint_bundle
     from headwise.tasks.translation.translator import Translator
 
-    if arguments.checkpoint is None:
-        bundle = load_translator_bundle(arguments.model)
-    else:
-        bundle = load_checkpoint_bundle(Path(arguments.model), arguments.checkpoint)
-        step = bundle.results["steps"]
-        write_line(
-            say(
-                f"{arguments.model}: weights of step {step:,} of {bundle.recipe.training.steps:,}",
-                f"{arguments.model}：第 {step:,} 步的权重（共 {bundle.recipe.training.steps:,} "
-                "步）",
-            ),
-            sys.stderr,
-        )
-    return Translator(bundle, device=arguments.device, precision=arguments.precision)
+    bundles = [_load_bundle(model, arguments.checkpoint) for model in arguments.model]
+    return Translator.join(bundles, arguments.mean, arguments.device, arguments.precision)
+
+
+def _load_bundle(model: str, checkpoint: str | None) -> "TranslatorBundle":
+    from headwise.tasks.translation.bundle import load_translator_bundle
+    from headwise.tasks.translation.checkpoint_bundle import load_checkpoint_bundle
+
+    if checkpoint is None:
+        return load_translator_bundle(model)
+    bundle = load_checkpoint_bundle(Path(model), checkpoint)
+    step, last = bundle.results["steps"], bundle.recipe.training.steps
+    write_line(
+        say(
+            f"{model}: weights of step {step:,} of {last:,}",
+            f"{model}：第 {step:,} 步的权重（共 {last:,} 步）",
+        ),
+        sys.stderr,
+    )
+    return bundle
 
 
 def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":

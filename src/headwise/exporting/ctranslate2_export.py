@@ -32,6 +32,7 @@ from headwise.tasks.translation.length_limits import (
     within_positions,
 )
 from headwise.text.imported_pieces import ImportedPieces
+from headwise.text.reversed_tokenizer import ReversedTokenizer
 from headwise.text.sentencepiece_tokenizer import PieceTokenizer
 from headwise.text.tokenizer_pair import PROBE_SENTENCES
 
@@ -82,6 +83,7 @@ def export_translator(
             f"quantization is {quantization!r:.40}; choose one of {', '.join(QUANTIZATIONS)}",
             f"quantization 是 {quantization!r:.40}；请选择 {'、'.join(QUANTIZATIONS)} 之一",
         )
+    _require_written_order(bundle)
     settings = require_expressible(bundle.recipe.model, tokenizer=bundle.recipe.text.kind)
     model, source, target = bundle.model, bundle.tokenizers.source, bundle.tokenizers.target
     assert isinstance(model, EncoderDecoder)
@@ -119,6 +121,16 @@ def export_translator(
             write_readme(bundle, exported, search, names), encoding="utf-8"
         )
     return exported
+
+
+def _require_written_order(bundle: TranslatorBundle) -> None:
+    if isinstance(bundle.tokenizers.target, ReversedTokenizer):
+        raise UsageError(
+            "the model writes from right to left (data.target_order=reversed), and CTranslate2 "
+            "would write its sentences reversed; export a model with data.target_order=written",
+            "该模型从右到左翻译（data.target_order=reversed），而 CTranslate2 会写出颠倒的句子；"
+            "请导出 data.target_order=written 的模型",
+        )
 
 
 def _require_package() -> None:

@@ -16,7 +16,8 @@ from headwise.settings import Settings
 from headwise.text.character_tokenizer import CharacterTokenizer, learn_characters
 from headwise.text.chinese_words import HanUnits, marker_of
 from headwise.text.imported_pieces import ImportedPieces
-from headwise.text.sentencepiece_tokenizer import PieceTokenizer, learn_pieces
+from headwise.text.reversed_tokenizer import as_written
+from headwise.text.sentencepiece_tokenizer import Cuts, PieceTokenizer, learn_pieces
 from headwise.text.sentencepiece_training import Watch
 from headwise.text.tokenizer import Tokenizer
 from headwise.text.tokenizer_pair import TokenizerPair, load_tokenizers
@@ -137,7 +138,7 @@ def load_fitting_tokenizers(directory: Path, settings: TextSettings) -> Tokenize
     """Saved tokenizers; an error if they are not of the kind in the recipe."""
     pair = load_tokenizers(directory)
     for tokenizer in (pair.source, pair.target):
-        if not isinstance(tokenizer, _TOKENIZERS[settings.kind]):
+        if not isinstance(as_written(tokenizer), _TOKENIZERS[settings.kind]):
             raise CheckpointError(
                 f"does not hold a tokenizer of kind {settings.kind!r}, which the recipe asks for; "
                 "use another copy of the model",
@@ -154,18 +155,21 @@ def learn_tokenizers(
     *,
     seed: int = 0,
     watch: Watch | None = None,
+    tags: Sequence[str] = (),
 ) -> TokenizerPair:
     """Learn the tokenizers of both sides; the same lines, settings and seed give the same result.
+
+    `tags` are words of the source that are not cut into pieces.
 
     `watch` is called with the share of subword training that is done.
     """
     if settings.shared:
         tokenizer = learn_tokenizer(
-            settings, chain(source_lines, target_lines), seed=seed, watch=watch
+            settings, chain(source_lines, target_lines), seed=seed, watch=watch, tags=tags
         )
         return TokenizerPair(tokenizer, tokenizer, shared=True)
     first, second = (None, None) if watch is None else _halves(watch)
-    source = learn_tokenizer(settings, source_lines, seed=seed, watch=first)
+    source = learn_tokenizer(settings, source_lines, seed=seed, watch=first, tags=tags)
     return TokenizerPair(
         source, learn_tokenizer(settings, target_lines, seed=seed, watch=second), shared=False
     )
@@ -177,7 +181,12 @@ def _halves(watch: Watch) -> tuple[Watch, Watch]:
 
 
 def learn_tokenizer(
-    settings: TextSettings, lines: Iterable[str], *, seed: int = 0, watch: Watch | None = None
+    settings: TextSettings,
+    lines: Iterable[str],
+    *,
+    seed: int = 0,
+    watch: Watch | None = None,
+    tags: Sequence[str] = (),
 ) -> Tokenizer:
     """Learn one tokenizer, for a task with one text (a language model)."""
     match settings:
@@ -189,7 +198,7 @@ def learn_tokenizer(
                 byte_fallback=settings.byte_fallback,
                 coverage=settings.coverage,
                 normalization=settings.normalization,
-                mark=marker_of(settings.han, settings.words),
+                cuts=Cuts(marker_of(settings.han, settings.words), tuple(tags)),
                 watch=watch,
             )
         case WordSettings():

@@ -16,6 +16,7 @@ law on generated text, and the ids of sentencepiece.
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,16 @@ def require_unicode(texts: Sequence[str]) -> None:
         ) from error
 
 
+@dataclass(frozen=True)
+class Cuts:
+    """What is said of where text is cut into pieces."""
+
+    mark: Callable[[str], str] | None = None
+    """Inserts boundaries into a line that no piece may cross (chinese_words.py)."""
+    tags: tuple[str, ...] = ()
+    """Words that become pieces of their own, with the space before them."""
+
+
 def learn_pieces(
     lines: Iterable[str],
     *,
@@ -163,15 +174,15 @@ def learn_pieces(
     byte_fallback: bool,
     coverage: float,
     normalization: str,
-    mark: Callable[[str], str] | None = None,
+    cuts: Cuts = Cuts(),
     watch: Watch | None = None,
 ) -> PieceTokenizer:
     """Train sentencepiece on lines (sampled by the caller); the same lines give the same model.
 
-    `mark` inserts boundaries that no piece may cross (chinese_words.py); fewer pieces than `size`
-    may then be possible. `watch` is called with the share that is done.
+    Where pieces may not cross a boundary, fewer than `size` may be possible. `watch` is called with
+    the share that is done.
     """
-    identity = normalization == "identity"
+    identity, mark = normalization == "identity", cuts.mark
     bounded: dict[str, Any] = (
         {} if mark is None else {"pretokenization_delimiter": BOUNDARY, "hard_vocab_limit": False}
     )
@@ -192,6 +203,8 @@ def learn_pieces(
         "unk_surface": UNKNOWN_TEXT,
         **bounded,
     }
+    if cuts.tags:
+        options["user_defined_symbols"] = [WORD_START + tag for tag in cuts.tags]
     given = [
         escape(line) if mark is None else mark(escape(line)) for line in weigh_lines(list(lines))
     ]

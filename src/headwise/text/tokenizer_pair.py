@@ -16,6 +16,7 @@ from headwise.storage import read_json, write_json
 from headwise.text.character_tokenizer import load_characters
 from headwise.text.imported_pieces import load_imported_pieces
 from headwise.text.known_words import KnownWords, load_known_words
+from headwise.text.reversed_tokenizer import ReversedTokenizer, as_written, in_order
 from headwise.text.sentencepiece_tokenizer import DESCRIPTION_FILE, load_pieces
 from headwise.text.tokenizer import NUM_SPECIAL, Tokenizer
 from headwise.text.vocabulary import FILE as VOCABULARY_FILE
@@ -38,7 +39,8 @@ _VOCABULARY_PROBE_LENGTH = 48
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """Tokenizers of source and target; `shared` means that both are the same."""
+    """Tokenizers of source and target; `shared` means that both are the same, apart from the order
+    of the target's tokens (reversed_tokenizer.py)."""
 
     source: Tokenizer
     target: Tokenizer
@@ -50,7 +52,7 @@ class TokenizerPair:
         """Write both tokenizers and their probes into an existing directory."""
         sides: dict[str, Tokenizer] = {"shared": self.source}
         if not self.shared:
-            sides = {"source": self.source, "target": self.target}
+            sides = {"source": self.source, "target": as_written(self.target)}
         probes = []
         for side, tokenizer in sides.items():
             (directory / side).mkdir()
@@ -59,10 +61,13 @@ class TokenizerPair:
             probes += [
                 {"side": side, "text": text, "ids": tokenizer.encode(text)} for text in texts
             ]
-        write_json(
-            directory / PAIR_FILE,
-            {"shared": self.shared, "sizes": {k: t.size for k, t in sides.items()}},
-        )
+        description: dict[str, Any] = {
+            "shared": self.shared,
+            "sizes": {name: one.size for name, one in sides.items()},
+        }
+        if isinstance(self.target, ReversedTokenizer):
+            description["target_order"] = "reversed"
+        write_json(directory / PAIR_FILE, description)
         write_json(directory / PROBES_FILE, probes)
         if self.known_words is not None:
             self.known_words.save(directory)
@@ -82,7 +87,8 @@ def load_tokenizers(directory: Path) -> TokenizerPair:
     """A saved pair; a CheckpointError if a probe has other ids now."""
     description = read_json(directory / PAIR_FILE)
     shared = description.get("shared") if isinstance(description, dict) else None
-    if not isinstance(shared, bool):
+    order = description.get("target_order", "written") if isinstance(description, dict) else None
+    if not isinstance(shared, bool) or order not in ("written", "reversed"):
         raise _damaged(directory / PAIR_FILE)
     sides = {
         side: load_tokenizer(directory / side)
@@ -96,6 +102,7 @@ def load_tokenizers(directory: Path) -> TokenizerPair:
     source, target = (
         (sides["shared"], sides["shared"]) if shared else (sides["source"], sides["target"])
     )
+    target = in_order(target, order)
     return TokenizerPair(source, target, shared=shared, known_words=load_known_words(directory))
 
 

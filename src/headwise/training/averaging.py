@@ -64,19 +64,22 @@ class SnapshotFolder:
 
 
 def average_snapshots(folder: SnapshotFolder, steps: Sequence[int]) -> dict[str, Tensor]:
-    """The mean of the weights at these steps, summed in float64 one file at a time.
+    """The mean of the weights at these steps, one file at a time."""
+    return average_weights(folder.read(step) for step in steps)
 
-    Integer buffers are those of the last step.
-    """
+
+def average_weights(sets: Iterable[Weights]) -> dict[str, Tensor]:
+    """The mean of several sets of weights, summed in float64. Integer buffers are the last ones."""
     total: dict[str, Tensor] = {}
-    last: dict[str, Tensor] = {}
-    for step in steps:
-        last = folder.read(step)
+    last: Weights = {}
+    count = 0
+    for last in sets:
+        count += 1
         for name, tensor in last.items():
             if tensor.is_floating_point():
                 total[name] = total[name] + tensor.double() if name in total else tensor.double()
     return {
-        name: (total[name] / len(steps)).to(tensor.dtype) if name in total else tensor
+        name: (total[name] / count).to(tensor.dtype) if name in total else tensor
         for name, tensor in last.items()
     }
 

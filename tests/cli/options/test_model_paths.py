@@ -44,6 +44,21 @@ COMMANDS: dict[str, tuple[list[str], set[str], Callable[[Path], Any] | None]] = 
         {TRANSLATION},
         Translator.load,
     ),
+    "rerank --translator": (
+        ["rerank", GONE, "--weight", "translator=1", "--translator"],
+        {TRANSLATION},
+        Translator.load,
+    ),
+    "rerank --channel": (
+        ["rerank", GONE, "--weight", "channel=1", "--channel"],
+        {TRANSLATION},
+        Translator.load,
+    ),
+    "rerank --language-model": (
+        ["rerank", GONE, "--weight", "language_model=1", "--language-model"],
+        {LANGUAGE},
+        LanguageModel.load,
+    ),
     "distil TEACHER": (
         ["distil", "--output", "new", "--source", GONE, "--"],
         {TRANSLATION},

@@ -174,3 +174,22 @@ def test_a_teacher_without_steps_cannot_be_sampled() -> None:
     recipe = tiny_recipe().model_copy(update={"decoding": OnePass()})
     with pytest.raises(UsageError, match="decodes with kind=one_pass; use --mode best"):
         choose_search(recipe, "sampled", 1)
+
+
+def test_the_worst_share_is_left_out_and_noise_is_added() -> None:
+    class Scored(Teacher):
+        def stream_sentences(self, sentences: Any, settings: GenerationSettings) -> Iterator[Any]:
+            for sentence, value in zip(sentences, (-3.0, -40.0, -9.0, -2.0), strict=True):
+                text = f"x y z {sentence.text} w"
+                yield SimpleNamespace(n_best=(Candidate(text, -value, value, is_whole=True),))
+
+    lines = [SourceLine(text, None) for text in ("a", "b", "c", "d")]
+    for share, kept in ((0.0, "abcd"), (0.24, "abcd"), (0.25, "acd"), (0.5, "ad"), (0.99, "d")):
+        pairs, dropped = distiller(Scored({}), drop_worst=share).translate(lines, shard=3)
+        assert "".join(pair.source for pair in pairs) == kept
+        assert dropped == ({"worst": 4 - len(kept)} if len(kept) < 4 else {})
+    noisy = distiller(Scored({}), noise=True)
+    first, again, other = (noisy.translate(lines, shard=one)[0] for one in (1, 1, 2))
+    assert first == again != other
+    assert [pair.source for pair in first] == list("abcd")
+    assert any(pair.target != f"x y z {pair.source} w" for pair in first)

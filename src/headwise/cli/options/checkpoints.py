@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 from headwise.cli.options.model_paths import UnfinishedRun
 from headwise.cli.terminal.wrapping import write_line
@@ -28,7 +27,7 @@ def accept_unfinished(arguments: argparse.Namespace) -> None:
 
 
 @contextmanager
-def model_to_load(model: str, which: Literal["best", "last"] | None) -> Iterator[str]:
+def model_to_load(model: str, which: str | None) -> Iterator[str]:
     """The model itself; with --checkpoint, a bundle made from the weights of its run."""
     if which is None:
         yield model

@@ -83,10 +83,43 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
     """The option that uses the weights of a run without a model."""
     parser.add_argument(
         "--checkpoint",
-        choices=("best", "last"),
+        type=checkpoint_name,
+        metavar="best|last|average[:N]",
         help=say(
-            "use the best or the last checkpoint of a run that is not finished",
-            "运行尚未完成时：使用其最好的（best）或最近的（last）检查点",
+            "use the best or the last checkpoint of a run, finished or not, or the mean of the "
+            "weights of its last N checkpoints (without N: of all that it keeps)",
+            "使用运行（无论是否完成）最好的（best）或最近的（last）检查点，"
+            "或最近 N 个检查点的权重平均（average；不给 N 时取保留的全部）",
+        ),
+    )
+
+
+def checkpoint_name(text: str) -> str:
+    """The value of --checkpoint."""
+    word, _, count = text.partition(":")
+    if text not in ("best", "last", "average") and (
+        word != "average" or not count.isdecimal() or int(count) < 2
+    ):
+        raise argparse.ArgumentTypeError(
+            say(
+                f"{text!r} was given; give best, last, average, or average:N with N of 2 or more",
+                f"给出了 {text!r}；请给 best、last、average，或 average:N（N 不小于 2）",
+            )
+        )
+    return text
+
+
+def add_mean(parser: argparse.ArgumentParser) -> None:
+    """The option for what is averaged when several models translate together."""
+    parser.add_argument(
+        "--mean",
+        choices=("probabilities", "logarithms"),
+        default="probabilities",
+        help=say(
+            "what several models average: their probabilities (default), or the logarithms of "
+            "these, so that no model rules the word out",
+            "多个模型对什么取平均：概率（probabilities，默认），"
+            "或概率的对数（logarithms，任一模型都不排斥的词才得高分）",
         ),
     )
 

@@ -4,7 +4,7 @@ import argparse
 
 from headwise.cli.options.memory import add_memory
 from headwise.cli.options.model_paths import TranslatorOrCheckpoint
-from headwise.cli.options.parser import add_checkpoint, add_computing, positive
+from headwise.cli.options.parser import add_checkpoint, add_computing, add_mean, positive
 from headwise.cli.options.paths import STANDARD_INPUT, OutputFile, TextStream
 from headwise.language import say
 
@@ -56,12 +56,16 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         required=True,
+        action="append",
         type=TranslatorOrCheckpoint,
         metavar="DIR",
         help=say(
-            "a bundle or run, e.g. runs/demo/model", "模型目录或运行目录，例如 runs/demo/model"
+            "a bundle or run, e.g. runs/demo/model; given several times: these models translate "
+            "together, as an ensemble",
+            "模型目录或运行目录，例如 runs/demo/model；多次给出时，这些模型集成起来共同翻译",
         ),
     )
+    add_mean(parser)
     add_checkpoint(parser)
     parser.add_argument(
         "--too-long",

@@ -31,6 +31,7 @@ from headwise.data.splits import Part, SplitSettings, part_of
 from headwise.data.text_lines import find_text_file
 from headwise.errors import SettingsError
 from headwise.settings import Settings
+from headwise.text.reversed_tokenizer import TargetOrder
 
 MAX_REMEMBERED = 250_000
 """Pocket sentences kept in memory between readings: about 80 MB."""
@@ -44,9 +45,15 @@ class Keep(Settings):
     values: tuple[str, ...]
 
 
+Tag = Annotated[str, pydantic.Field(max_length=32, pattern=r"^<[\w.-]+>$")]
+
+
 class _Corpus(Settings):
     weight: float = pydantic.Field(default=1.0, gt=0.0, le=1000.0)
     """How often each pair is seen in an epoch: 2 twice, 0.5 every other epoch."""
+    tag: Tag | None = None
+    """A word put before every source of this corpus, such as <bt>; subword tokenizers keep it
+    whole."""
     limit: int | None = pydantic.Field(default=None, ge=1)
     """Take at most this many pairs from the start (after `split`)."""
 
@@ -126,6 +133,10 @@ class DataSettings(Settings):
     """Target tokens of a row; the source row follows the proportion of the corpus. Longer sentences
     are left out."""
 
+    target_order: TargetOrder = "written"
+    """reversed: the model writes the last token first, from right to left, and its translations are
+    turned round again. Such a model judges the translations of others (`headwise rerank`)."""
+
     @pydantic.model_validator(mode="after")
     def _check_languages(self) -> "DataSettings":
         if self.source == self.target:
@@ -145,6 +156,11 @@ class DataSettings(Settings):
                     f"split.by 为 {corpus.split.by!r}；必须是 {self.source!r} 或 {self.target!r}",
                 )
         return self
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the training corpora, each once."""
+        return tuple(dict.fromkeys(one.tag for one in self.train if one.tag is not None))
 
     def corpora(self, part: Part) -> tuple[Corpus, ...]:
         named: tuple[Corpus, ...] = getattr(self, part)
@@ -178,7 +194,12 @@ def read_corpus(corpus: Corpus, *, source: str, target: str) -> Iterator[Pair]:
             pairs = read_pocket(corpus, source=source, target=target)
     if isinstance(corpus, _SplitCorpus) and corpus.split is not None:
         pairs = _take_part(pairs, corpus.split, by_source=corpus.split.by == source)
-    return pairs if corpus.limit is None else islice(pairs, corpus.limit)
+    taken = pairs if corpus.limit is None else islice(pairs, corpus.limit)
+    return taken if corpus.tag is None else _mark(taken, corpus.tag)
+
+
+def _mark(pairs: Iterator[Pair], tag: str) -> Iterator[Pair]:
+    return (pair._replace(source=f"{tag} {pair.source}") for pair in pairs)
 
 
 def corpus_files(corpus: Corpus, *, source: str, target: str) -> list[Path]:

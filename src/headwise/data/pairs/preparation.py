@@ -52,6 +52,7 @@ from headwise.text.chinese_words import read_words
 from headwise.text.choices import SentencePieceSettings, TextSettings, learn_tokenizers
 from headwise.text.known_words import FILE as KNOWN_WORDS
 from headwise.text.known_words import KnownWords
+from headwise.text.reversed_tokenizer import in_order
 from headwise.text.sentencepiece_training import Watch
 from headwise.text.tokenizer import Tokenizer
 from headwise.text.tokenizer_pair import TokenizerPair, load_tokenizers
@@ -159,7 +160,8 @@ def prepare_data(
         pair = learn_from_corpora(data, text, survey, seed=seed, watch=vocabulary_progress)
     else:
         pair = given.pair
-    tokenizers = replace(pair, known_words=KnownWords.of(survey.planned))
+    target = in_order(pair.target, data.target_order)
+    tokenizers = replace(pair, target=target, known_words=KnownWords.of(survey.planned))
     with publish_directory(
         directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True
     ) as temporary:
@@ -237,7 +239,7 @@ def describe_inputs(
     if given is not None:
         files.append(["tokenizers", given.fingerprint])
     settings = [
-        data.model_dump(mode="json", exclude=None if "test" in parts else {"test"}),
+        _describe_settings(data, {"test"} - set(parts)),
         text.model_dump(mode="json", exclude_none=True),
     ]
     return hashlib.sha256(json.dumps([settings, files, seed], sort_keys=True).encode()).hexdigest()
@@ -254,6 +256,20 @@ def read_part(
             reason, cleaned = check_text(pair, settings or KEEP_ALL)
             if reason is None:
                 yield cleaned
+
+
+def _describe_settings(data: DataSettings, unread: set[str]) -> dict[str, Any]:
+    """The settings as JSON. Those that came later are left out where they change nothing, so that
+    older runs keep their data."""
+    described = data.model_dump(mode="json", exclude=unread)
+    if data.target_order == "written":
+        del described["target_order"]
+    for corpus in chain.from_iterable(
+        described.get(part, ()) for part in ("train", "valid", "test")
+    ):
+        if corpus["tag"] is None:
+            del corpus["tag"]
+    return described
 
 
 def learn_from_corpora(
@@ -274,6 +290,7 @@ def learn_from_corpora(
             (target for _, target in survey.learnt),
             seed=seed,
             watch=watch,
+            tags=data.tags,
         )
     return learn_tokenizers(
         text,

@@ -16,6 +16,7 @@ from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.rules.text_rules import TextRules, can_be_written, make_rules
 from headwise.errors import UsageError
 from headwise.text.phrase_matching import occurs
+from headwise.text.reversed_tokenizer import ReversedTokenizer
 from headwise.text.spelling import Spelling
 from headwise.text.tokenizer import UNKNOWN, Tokenizer
 
@@ -25,6 +26,16 @@ KEPT_SPELLINGS = 4
 
 def encode_phrases(settings: GenerationSettings, tokenizer: Tokenizer) -> SentenceRules:
     """The rules that the settings give to every sentence."""
+    if isinstance(tokenizer, ReversedTokenizer) and (
+        settings.prefix or settings.forbidden or settings.required
+    ):
+        raise UsageError(
+            "a prefix, forbidden or required phrase was given, and this model writes from right to "
+            "left (data.target_order=reversed), where phrases are not followed; leave them out, or "
+            "use a model with data.target_order=written",
+            "给出了前缀、禁用短语或必需短语，而该模型从右到左翻译（data.target_order=reversed），"
+            "无法遵守；请去掉它们，或换用 data.target_order=written 的模型",
+        )
     rules = rules_of(tokenizer, settings.forbidden, settings.required)
     return SentenceRules(encode_prefix(settings.prefix, tokenizer), rules)
 

@@ -96,6 +96,8 @@ def distil(request: DistillationRequest, *, events: Events | None = None) -> Dis
             keep=request.keep,
             filters=corpora.data.filter,
             row_tokens=corpora.data.row_tokens,
+            drop_worst=request.drop_worst,
+            noise=request.noise,
         )
         sources = Sources(**plan["job"]["source"])
         rounds = Rounds(processes, watcher, sources, request.shard)
@@ -135,6 +137,8 @@ def _find_corpora(request: DistillationRequest, teacher: TranslationRecipe) -> C
 def _describe_request(request: DistillationRequest, data: DataSettings) -> dict[str, Any]:
     """What the text depends on besides the teacher, the search and the sentences."""
     return {
+        "drop_worst": request.drop_worst,
+        "noise": request.noise,
         "format": FORMAT,
         "languages": {"source": data.source, "target": data.target},
         "mode": request.mode,

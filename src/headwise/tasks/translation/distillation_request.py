@@ -38,6 +38,10 @@ class DistillationRequest:
     mode: Mode = "best"
     keep: int = 1
     """Translations kept of each sentence."""
+    drop_worst: float = 0.0
+    """Share of each shard's translations that is left out, the least probable ones."""
+    noise: bool = False
+    """Whether words of the translations are left out, replaced and moved."""
     decoding: tuple[str, ...] = ()
     """Changes of the teacher's decoding, such as `size=8`."""
     shard: int = SHARD_SENTENCES
@@ -58,6 +62,11 @@ class DistillationRequest:
                 "give one reference for each source, in the same order",
                 f"--reference 给出 {len(self.references)} 个文件，--source 给出 "
                 f"{len(self.sources)} 个；请按相同顺序为每个源文件给出一个参考文件",
+            )
+        if not 0 <= self.drop_worst < 1:
+            raise UsageError(
+                f"--drop-worst is {self.drop_worst:g}; give a share from 0 to below 1, such as 0.1",
+                f"--drop-worst 为 {self.drop_worst:g}；请给 0 到 1（不含 1）之间的比例，例如 0.1",
             )
         if self.mode == "closest" and self.sources and not self.references:
             raise UsageError(

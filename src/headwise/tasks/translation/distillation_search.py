@@ -7,21 +7,25 @@
 
 A translation is left out if it is empty, if the length limit cut it off, if it is longer than a row
 of the data, if its length is out of proportion (`data.filter.max_ratio`), or if it is kept already.
+Of what is left the worst share can be dropped, by the mean log-probability of its tokens; the order
+of probability is that of a shard, so that a shard does not depend on the others. Noise is added
+last (data/pairs/noising.py).
 
 Tested against: the translator itself, brute-force ranking, and one hand-made case for each filter.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headwise.data.pairs.filtering import FilterSettings, LengthLimits, check_lengths
+from headwise.data.pairs.noising import add_noise
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.errors import UsageError
 from headwise.evaluation.sentence_similarity import sentence_bleu
-from headwise.randomness import seed_from
+from headwise.randomness import numpy_generator, seed_from
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.translation.distillation_request import Mode
 from headwise.tasks.translation.distillation_sources import SourceLine
@@ -41,6 +45,7 @@ REASONS = {
     ),
     "identical": ("translation equals source", "译文与源句相同"),
     "duplicate": ("translation kept already", "译文重复"),
+    "worst": ("among the least probable (--drop-worst)", "概率最低的部分（--drop-worst）"),
 }
 _ANY_LENGTH = 1 << 30
 
@@ -105,9 +110,11 @@ class Distiller:
         keep: int,
         filters: FilterSettings,
         row_tokens: int,
+        drop_worst: float = 0.0,
+        noise: bool = False,
     ) -> None:
         self._teacher, self._search, self._mode, self._keep = teacher, search, mode, keep
-        self._filters = filters
+        self._filters, self._drop_worst, self._noise = filters, drop_worst, noise
         self._limits = LengthLimits(_ANY_LENGTH, filters.max_tokens or row_tokens - 1)
         evaluation = teacher.recipe.evaluation
         self._closeness = sentence_bleu(
@@ -127,10 +134,18 @@ class Distiller:
         dropped["unreadable_source"] += readable.count(False)
         asked = [sentence for sentence, fits in zip(encoded, readable, strict=True) if fits]
         answers = self._teacher.stream_sentences(asked, self._settings_of(shard))
-        kept = []
+        kept: list[Distilled] = []
+        scores: list[float] = []
         for line, sentence in _only(zip(lines, encoded, strict=True), readable):
-            for text in self._choose(line, sentence, next(answers).n_best, dropped):
-                kept.append(Distilled(line.text, text, line.reference))
+            chosen = self._choose(line, sentence, next(answers).n_best, dropped)
+            kept += [Distilled(line.text, text, line.reference) for text in chosen]
+            scores += chosen.values()
+        if num_worst := int(self._drop_worst * len(kept)):
+            worst = set(sorted(range(len(kept)), key=scores.__getitem__)[:num_worst])
+            kept = [one for number, one in enumerate(kept) if number not in worst]
+            dropped["worst"] += num_worst
+        if self._noise:
+            kept = [_with_noise(one, shard, number) for number, one in enumerate(kept)]
         return kept, +dropped
 
     def _settings_of(self, shard: int) -> DecodingSettings:
@@ -146,14 +161,15 @@ class Distiller:
         sentence: SourceSentence,
         candidates: Sequence[Candidate],
         dropped: Counter[str],
-    ) -> list[str]:
+    ) -> dict[str, float]:
+        """The translations that are kept, with the mean log-probability of their tokens."""
         if self._mode == "closest":
             reference = line.reference
             assert reference is not None
             candidates = sorted(
                 candidates, key=lambda one: -self._closeness(one.text, reference)
             )  # stable: of equals the one the teacher prefers
-        kept: list[str] = []
+        kept: dict[str, float] = {}
         for candidate in candidates:
             if len(kept) == self._keep:
                 break
@@ -162,7 +178,8 @@ class Distiller:
             if reason is None and text in kept:
                 reason = "duplicate"
             if reason is None:
-                kept.append(text)
+                length = 1 + len(self._teacher.tokenizers.target.encode(text))
+                kept[text] = candidate.log_probability / length
             else:
                 dropped[reason] += 1
         return kept
@@ -183,6 +200,11 @@ class Distiller:
             limits=self._limits,
             max_ratio=self._filters.max_ratio,
         )
+
+
+def _with_noise(pair: Distilled, shard: int, number: int) -> Distilled:
+    """Every pair of every shard has noise of its own, whoever translates it."""
+    return replace(pair, target=add_noise(pair.target, numpy_generator("noise", shard, number)))
 
 
 def _only(

@@ -97,6 +97,8 @@ def _is_free(output: Path) -> bool:
     return not output.exists() or (output.is_dir() and not any(output.iterdir()))
 
 
+LATER: Job = {"drop_worst": 0.0, "noise": False}
+"""Entries that older corpora do not have, with what they mean there."""
 ENTRIES = {
     "teacher": ("another teacher", "教师模型不同"),
     "source": ("other sentences", "句子不同"),
@@ -108,7 +110,7 @@ def _differences(found: Job, wanted: Job) -> str:
     """What differs between two jobs; single values with both of them."""
     told = []
     for name in wanted:
-        before, now = found.get(name), wanted[name]
+        before, now = found.get(name, LATER.get(name)), wanted[name]
         if before == now:
             continue
         if name in ENTRIES:
@@ -149,7 +151,8 @@ class WorkDirectory:
         self._take()
         remove_leftovers(self.path)
         if (self.path / JOB).exists():
-            found = read_sealed_json(self.path / JOB, tuple(job), remedy=_start_again(self.path))
+            needed = tuple(name for name in job if name not in LATER)
+            found = read_sealed_json(self.path / JOB, needed, remedy=_start_again(self.path))
             if other := _differences(found, job):
                 raise UsageError(
                     f"{self.path} holds an unfinished distillation of other work ({other}); "

@@ -101,7 +101,7 @@ def measure(wanted: Measurement) -> MeasuredScores:
             file=wanted.reference,
         )
     system = wanted.system
-    found = _translations(wanted, system)
+    found = _translations(wanted, system, is_baseline=False)
     hypotheses, language = found.texts, found.language
     _check_count(hypotheses, references, system, wanted.reference)
     if wanted.output is not None:
@@ -118,7 +118,9 @@ def measure(wanted: Measurement) -> MeasuredScores:
     if wanted.against is not None:
         # The baseline has no memory: a store belongs to one model, and is what is measured.
         plain = tuple(one for one in wanted.overrides if not one.startswith("memory."))
-        baseline = _translations(replace(wanted, overrides=plain), wanted.against).texts
+        baseline = _translations(
+            replace(wanted, overrides=plain), wanted.against, is_baseline=True
+        ).texts
         _check_count(baseline, references, wanted.against, wanted.reference)
         comparisons = (
             compare_systems(baseline, hypotheses, references, metric="bleu", metrics=metrics),
@@ -139,16 +141,18 @@ class _Translations(NamedTuple):
     speed: DraftingSpeed | None = None
 
 
-def _translations(wanted: Measurement, system: Path) -> _Translations:
+def _translations(wanted: Measurement, system: Path, *, is_baseline: bool) -> _Translations:
+    """Of a system; --checkpoint and the other members of an ensemble are not the baseline's."""
     if not wanted.is_model(system):
         hypotheses = list(read_text_lines(system))
         return _Translations(hypotheses, wanted.target_language or guess_language(hypotheses))
     assert wanted.source is not None, "checked"
-    which = wanted.checkpoint if system == wanted.model else None
-    bundle = (
-        load_translator_bundle(system) if which is None else load_checkpoint_bundle(system, which)
-    )
-    translator = Translator(bundle, device=wanted.device, precision=wanted.precision)
+    which = None if is_baseline else wanted.checkpoint
+    bundles = [
+        load_translator_bundle(one) if which is None else load_checkpoint_bundle(one, which)
+        for one in (system, *(() if is_baseline else wanted.others))
+    ]
+    translator = Translator.join(bundles, wanted.mean, wanted.device, wanted.precision)
     decoding = translator.settings(wanted.overrides)
     lines = read_places(wanted.source)
     found = list(translate_lines(translator, lines, decoding))
@@ -157,7 +161,7 @@ def _translations(wanted: Measurement, system: Path) -> _Translations:
         [line.text for line in found],
         language,
         translator.form.name,
-        None if which is None else bundle.results["steps"],
+        None if which is None else bundles[0].results["steps"],
         DraftingSpeed.sum_of(line.speed for line in found),
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from headwise.errors import UsageError
 
 if TYPE_CHECKING:
+    from headwise.decoding.ensemble import Mean
     from headwise.models.inference import Precision
     from headwise.tasks.checkpoint_bundle import Which
     from headwise.training.precision import Device
@@ -22,6 +23,10 @@ class Measurement:
     reference: Path
     source: Path | None = None
     model: Path | None = None
+    others: tuple[Path, ...] = ()
+    """Models that translate together with it, as an ensemble."""
+    mean: "Mean" = "probabilities"
+    """What an ensemble averages."""
     checkpoint: "Which | None" = None
     """Of a run that is not finished: which of its weights."""
     hypothesis: Path | None = None

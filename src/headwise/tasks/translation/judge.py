@@ -28,6 +28,7 @@ from headwise.tasks.bundle import open_bundle
 from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.tasks.translation.length_limits import longest_source
 from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.text.reversed_tokenizer import ReversedTokenizer
 from headwise.text.tokenizer import BOS, EOS, PAD, Tokenizer
 from headwise.text.tokenizer_pair import TokenizerPair
 from headwise.training.parallel.token_scores import score_tokens
@@ -166,6 +167,11 @@ def encode_again(sentences: Sequence[Tokens], given: Tokenizer, own: Tokenizer) 
 
 
 def have_same_pieces(first: Tokenizer, second: Tokenizer) -> bool:
-    """Whether every id means the same in both."""
-    every = range(first.size)
-    return first.size == second.size and first.pieces(every) == second.pieces(every)
+    """Whether every id means the same in both, and both write in the same order."""
+    every, sides = range(first.size), (first, second)
+    is_reversed, other_is = (isinstance(one, ReversedTokenizer) for one in sides)
+    return (
+        first.size == second.size
+        and is_reversed == other_is
+        and first.pieces(every) == second.pieces(every)
+    )

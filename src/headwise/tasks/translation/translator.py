@@ -24,18 +24,21 @@ from numpy.typing import NDArray
 
 from headwise.decoding.batches import generate_stream
 from headwise.decoding.choices import DecodingSettings, make_generator
+from headwise.decoding.ensemble import EnsembleSteppers, Mean
 from headwise.decoding.generation_settings import GenerationSettings, explain_wrong_settings
 from headwise.decoding.generator import Generator
 from headwise.decoding.results import Hypothesis, SearchResult
 from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
 from headwise.models.inference import InferenceForm, Precision, choose_form, exchange
+from headwise.models.parallel.inference import ParallelInference
 from headwise.models.recurrent.choices import attends
-from headwise.models.steppers import offer_of
+from headwise.models.steppers import ModelSteppers, offer_of
 from headwise.neighbours.settings import MemorySettings
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
 from headwise.tasks.translation.drafting_speed import DraftingSpeed
+from headwise.tasks.translation.ensemble import join_models
 from headwise.tasks.translation.fused_language_model import FusedLanguageModel, load_fused
 from headwise.tasks.translation.input_warning import InputCheck, InputWarning
 from headwise.tasks.translation.judge import TranslatorJudge, load_judge
@@ -129,11 +132,19 @@ class Translator:
     """How linear layers compute: the choice for `precision` on this machine."""
 
     def __init__(
-        self, bundle: TranslatorBundle, *, device: Device = "auto", precision: Precision = "auto"
+        self,
+        bundle: TranslatorBundle,
+        *,
+        device: Device = "auto",
+        precision: Precision = "auto",
+        others: Sequence["Translator"] = (),
+        mean: Mean = "probabilities",
     ) -> None:
         """`precision`: auto and fp32 give the trained model's results up to rounding.
 
-        bf16, fp16 and int8 are faster and less exact.
+        bf16, fp16 and int8 are faster and less exact. `others`, on the same device, translate
+        together with this model: an ensemble, whose settings, alignments and pictures are this
+        model's.
         """
         place = choose_device(device)
         self.form = choose_form(precision, place)
@@ -145,11 +156,17 @@ class Translator:
         self.bundle = replace(bundle, model=self.model)
         self.recipe = bundle.recipe
         self.tokenizers = bundle.tokenizers
-        self.longest_source = longest_source(self.recipe.model)
+        self.members = (self, *others)
+        self.longest_source = min(
+            (longest_source(one.recipe.model) for one in self.members),
+            key=lambda limit: limit.tokens,
+        )
         self.check_input = InputCheck(
             self.tokenizers, source=self.source_language, target=self.target_language
         )
-        self.offer = offer_of(self.model)
+        self.offer: ModelSteppers | ParallelInference | EnsembleSteppers = offer_of(self.model)
+        if others:
+            self.offer = join_models([one.bundle for one in self.members], mean)
         self._judges: dict[str, TranslatorJudge] = {}
         self._language_models: dict[str, FusedLanguageModel] = {}
         self._memories: dict[MemorySettings, TranslatorMemory] = {}
@@ -160,6 +177,38 @@ class Translator:
     ) -> Self:
         """A translator from a bundle (or the run directory that holds one)."""
         return cls(load_translator_bundle(directory), device=device, precision=precision)
+
+    @classmethod
+    def ensemble(
+        cls,
+        directories: Sequence[Path | str],
+        *,
+        mean: Mean = "probabilities",
+        device: Device = "auto",
+        precision: Precision = "auto",
+    ) -> Self:
+        """Several translators as one, which searches in the mean of their probabilities."""
+        if isinstance(directories, str | Path) or not directories:
+            raise UsageError(
+                "an ensemble is made of several models, and no list of them was given; write "
+                'Translator.ensemble(["runs/a", "runs/b"])',
+                "集成由多个模型组成，而给出的不是模型列表；请写 "
+                'Translator.ensemble(["runs/a", "runs/b"])',
+            )
+        return cls.join(list(map(load_translator_bundle, directories)), mean, device, precision)
+
+    @classmethod
+    def join(
+        cls,
+        bundles: Sequence[TranslatorBundle],
+        mean: Mean = "probabilities",
+        device: Device = "auto",
+        precision: Precision = "auto",
+    ) -> Self:
+        """The translator of one bundle or, of several, their ensemble."""
+        first, *others = bundles
+        rest = [cls(one, device=device, precision=precision) for one in others]
+        return cls(first, device=device, precision=precision, others=rest, mean=mean)
 
     @property
     def source_language(self) -> str:
@@ -298,7 +347,9 @@ class Translator:
         """The same settings, with outputs no longer than the model can write."""
         if not isinstance(settings, GenerationSettings):
             raise explain_wrong_settings(settings)
-        return within_positions(settings, self.recipe.model)
+        for one in self.members:
+            settings = within_positions(settings, one.recipe.model)
+        return settings
 
     def fits(self, text: str) -> bool:
         """Whether a sentence is short enough to be translated."""
