@@ -44,9 +44,7 @@ def test_a_name_and_a_unit_for_each_result() -> None:
         ("test set, BLEU", "99.58", "nrefs:1|tok:13a"),
     ]
     use_language("zh")
-    assert ("内存峰值（含程序本身）", "382 MiB", "") in result_rows(
-        RESULTS, TranslationRecipe
-    )
+    assert ("内存峰值（含程序本身）", "382 MiB", "") in result_rows(RESULTS, TranslationRecipe)
     assert ("停止原因", "完成了全部计划步数", "") in result_rows(RESULTS, TranslationRecipe)
     assert "- peak memory, with the program itself: 382 MiB" in card_lines(
         RESULTS, TranslationRecipe
