@@ -9,8 +9,9 @@
 The translation of line n is always on line n. Warnings name the lines that were not translated as a
 whole, and the lines unlike the training text (input_warning.py). The first `MAX_TOLD` are named by
 file and line, the others only counted. Where a test set is measured, lines unlike the training text
-are counted in one sentence at most (`unlike`), because nobody reads such notes one by one. A line with more bytes than are held in memory
-(`data/text_lines.py`) cannot be split; it is left empty or refused.
+are counted in one sentence at most (`unlike`), because nobody reads such notes one by one. A line
+with more bytes than are held in memory (`data/text_lines.py`) cannot be split; it is left empty or
+refused.
 
 Tested against: the same sentences on lines of their own; lines that fit equal the translator's.
 """
