@@ -30,7 +30,7 @@ def test_a_recipe_is_found_by_path_and_by_name(
             "poket",
             (
                 "there is no recipe 'poket'; did you mean 'pocket'[?] give the path of a YAML "
-                "file or one of: base"
+                "file or a name that `headwise recipes` lists$"
             ),
         ),
         ("multi30k", "did you mean 'multi30k-en-"),

@@ -68,9 +68,10 @@ def find_recipe(name: str | Path) -> Path:
     hint_en = f"did you mean {near[0]!r}? " if near else ""
     hint_zh = f"是否想写 {near[0]!r}？" if near else ""
     raise SettingsError(
-        f"there is no recipe {str(name)!r}; {hint_en}give the path of a YAML file or one of: "
-        f"{', '.join(names)}",
-        f"没有配方 {str(name)!r}；{hint_zh}请给出 YAML 文件路径，或下列之一：{'、'.join(names)}",
+        f"there is no recipe {str(name)!r}; {hint_en}give the path of a YAML file or "
+        "a name that `headwise recipes` lists",
+        f"没有配方 {str(name)!r}；{hint_zh}请给出 YAML 文件路径，或 `headwise recipes` 列出的"
+        "名称",
     )
 
 
