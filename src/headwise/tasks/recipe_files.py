@@ -70,8 +70,7 @@ def find_recipe(name: str | Path) -> Path:
     raise SettingsError(
         f"there is no recipe {str(name)!r}; {hint_en}give the path of a YAML file or "
         "a name that `headwise recipes` lists",
-        f"没有配方 {str(name)!r}；{hint_zh}请给出 YAML 文件路径，或 `headwise recipes` 列出的"
-        "名称",
+        f"没有配方 {str(name)!r}；{hint_zh}请给出 YAML 文件路径，或 `headwise recipes` 列出的名称",
     )
 
 
