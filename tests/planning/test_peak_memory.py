@@ -31,4 +31,5 @@ def test_the_peak_of_the_process_does_not_depend_on_what_it_did_before() -> None
         assert torch.ones(50 << 18).sum() > 0
         peaks.append(meter.peak_of_process())
     assert peaks[0] == pytest.approx(peaks[1], abs=30)
-    assert peaks[1] is not None and peaks[1] > 250
+    assert peaks[1] is not None
+    assert peaks[1] > 250

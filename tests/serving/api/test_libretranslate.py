@@ -180,8 +180,9 @@ def test_a_missing_parameter_is_named_and_other_types_are_refused(client: TestCl
     }
     several = client.post("/translate", data=TEXT, files={"file": b"x"})
     assert several.status_code == 415
-    assert "JSON or a form; send the header `Content-Type: application/json` or `Content-" in (
-        several.json()["error"]
+    assert (
+        "JSON or a form; send the header `Content-Type: application/json` or `Content-"
+        in (several.json()["error"])
     )
 
 
