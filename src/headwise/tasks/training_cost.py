@@ -2,7 +2,8 @@
 
 It trains on a few rows of the real data and discards the result. Batches of 1, 2, 4 … rows are
 timed until one takes long enough to be measured well; the line through the last two is extrapolated
-to the whole batch. If other programs used the processor meanwhile, the message says so. The bytes that the backward pass keeps are counted during the forward pass.
+to the whole batch. If other programs used the processor meanwhile, the message says so. The bytes
+that the backward pass keeps are counted during the forward pass.
 
     seconds = steps · (accumulation · (a + b · rows) + optimiser)
     memory  = 16 bytes a trained weight (itself, its gradient, two moments) + 4 a frozen one
@@ -210,7 +211,7 @@ def time_rows(
     if len(known) == 1:
         known.append((2, timed(2)))
     (small, fast), (large, slow) = known[-2:]
-    # Neither a row nor the rest of a step takes negative time. Without the upper bound, one disturbed
-    # measurement would be multiplied by all rows.
+    # Neither a row nor the rest of a step takes negative time. Without the upper bound, one
+    # disturbed measurement would be multiplied by all rows.
     each = min(max(0.0, slow - fast) / (large - small), slow / large)
     return slow + (rows - large) * each
