@@ -79,6 +79,12 @@ def test_an_endless_line_is_counted_without_being_held(tmp_path: Path) -> None:
             1,
             "looks like UTF-16; convert it, e.g. iconv -f UTF-16 -t UTF-8",
         ),
+        (
+            b"I want ____\nyou are ____\n\xff\xfe ____\n",
+            3,
+            r"byte 25 \(0xff\) is not UTF-8; no usual encoding has such text: the line is damaged",
+        ),
+        (b"a\nno \xfe\xff here\n", 2, "the line is damaged; correct or remove it"),
         (b"a\n\xed\xa0\x80\n", 2, "byte 2"),
         (b"long\n" * 3 + b"cut \xe4\xbd", 4, "byte 19"),
     ],

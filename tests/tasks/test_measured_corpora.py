@@ -47,6 +47,35 @@ BOTH = "data.train is my/train, but data.valid and data.test are still the recip
             ["data.train=known:wikitext-2/train"],
             "data.train is known:wikitext-2/train, but",
         ),
+        ("pocket", ["data.train=my/train", "data.valid.count=5", "data.test.count=5"], BOTH),
+        (
+            "pocket",
+            ["data.train=my/train", "data.valid=pocket:valid:5", "data.test=null"],
+            "data.valid is still the recipe's own (pocket:valid:5)",
+        ),
+        (
+            "multi30k-en-de",
+            [
+                "data.train=my/train",
+                "data.valid={name: multi30k/tok/val.lc.norm.tok, limit: 5}",
+                "data.test=my/test",
+            ],
+            "data.valid is still the recipe's own (multi30k/tok/val.lc.norm.tok)",
+        ),
+        (
+            "pocket",
+            [
+                "data={source: en, target: de, train: my/train, valid: {kind: pocket, split: "
+                "valid, count: 5}}"
+            ],
+            "data.valid is still the recipe's own (pocket)",
+        ),
+        (
+            "multi30k-en-de",
+            ["data.train=my/train", "data.valid=known:multi30k/raw/val", "data.test=null"],
+            None,
+        ),
+        ("pocket", ["data.train=pocket:train:9"], None),
         ("pocket", [], None),
         ("pocket", ["training.steps=5", "data.valid=my/valid"], None),
         ("pocket", ["data.train=my/train", "data.valid=my/valid", "data.test=my/test"], None),

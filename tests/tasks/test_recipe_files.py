@@ -3,7 +3,12 @@ from pathlib import Path
 import pytest
 
 from headwise.errors import SettingsError
-from headwise.tasks.recipe_files import find_keys, find_recipe, propose_overrides
+from headwise.tasks.recipe_files import (
+    find_keys,
+    find_recipe,
+    propose_nearest_overrides,
+    propose_overrides,
+)
 
 
 def test_a_recipe_is_found_by_path_and_by_name(
@@ -25,7 +30,7 @@ def test_a_recipe_is_found_by_path_and_by_name(
             "poket",
             (
                 "there is no recipe 'poket'; did you mean 'pocket'[?] give the path of a YAML "
-                "file or one of: base"
+                "file or a name that `headwise recipes` lists$"
             ),
         ),
         ("multi30k", "did you mean 'multi30k-en-"),
@@ -54,3 +59,16 @@ def test_keys_are_found_in_the_shipped_recipes() -> None:
     assert find_keys("nothing_of_ours", task="translation") == []
     assert find_keys("epochs", task="translation") == [], "word vectors alone count in epochs"
     assert find_keys("epochs", task="word_vectors") == ["training.epochs"]
+
+
+@pytest.mark.parametrize(
+    ("option", "proposed"),
+    [
+        ("--step", ["training.steps=20"]),
+        ("--batch-token", ["training.batch_tokens=20"]),
+        ("--learnin-rate", ["training.schedule.peak=20"]),
+        ("--qqqq", []),
+    ],
+)
+def test_a_misspelt_option_is_answered_by_the_nearest_key(option: str, proposed: list[str]) -> None:
+    assert propose_nearest_overrides(option, "20", task="translation") == proposed

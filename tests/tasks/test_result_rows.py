@@ -40,15 +40,13 @@ def test_a_name_and_a_unit_for_each_result() -> None:
         ("training time", "4:20", ""),
         ("number format", "fp32", ""),
         ("compiled by torch.compile", "no", ""),
-        ("peak memory, with what the program loads", "382 MiB", ""),
+        ("peak memory, with the program itself", "382 MiB", ""),
         ("test set, BLEU", "99.58", "nrefs:1|tok:13a"),
     ]
     use_language("zh")
-    assert ("内存峰值（含程序加载的部分）", "382 MiB", "") in result_rows(
-        RESULTS, TranslationRecipe
-    )
+    assert ("内存峰值（含程序本身）", "382 MiB", "") in result_rows(RESULTS, TranslationRecipe)
     assert ("停止原因", "完成了全部计划步数", "") in result_rows(RESULTS, TranslationRecipe)
-    assert "- peak memory, with what the program loads: 382 MiB" in card_lines(
+    assert "- peak memory, with the program itself: 382 MiB" in card_lines(
         RESULTS, TranslationRecipe
     ), "a model card is English"
 

@@ -8,7 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headwise.tasks.training_cost import TrainingCost, Trial, measure_cost, time_rows
+from headwise.tasks.training_cost import (
+    ProcessorShare,
+    TrainingCost,
+    Trial,
+    measure_cost,
+    time_rows,
+)
 from headwise.training.choices import TrainingSettings
 from headwise.training.losses import LossSums
 
@@ -106,3 +112,27 @@ def test_a_model_is_left_as_it_was() -> None:
     assert all(torch.equal(weight, before[name]) for name, weight in module.state_dict().items())
     assert all(weight.grad is None for weight in module.parameters())
     assert not module.training
+
+
+def test_one_disturbed_measurement_is_not_multiplied_by_all_rows() -> None:
+    """2 rows took seven times as long as 1, so a row cannot take more than half of it."""
+    now, durations = [0.0], iter([0.1, 0.1, 0.7])
+
+    def step(count: int) -> None:
+        now[0] += next(durations)
+
+    assert time_rows(step, 100, now=lambda: now[0]) == pytest.approx(0.7 * 50)
+
+
+@pytest.mark.parametrize(("processor", "is_taken"), [(10.0, False), (20.0, False), (2.5, True)])
+def test_a_busy_machine_is_known_by_its_processor_time(processor: float, *, is_taken: bool) -> None:
+    wall, spent = iter([5.0, 15.0]), iter([1.0, 1.0 + processor])
+    share = ProcessorShare(wall=lambda: next(wall), processor=lambda: next(spent))
+    assert share.is_taken() is is_taken
+
+
+@pytest.mark.parametrize("is_busy", [True, False])
+def test_a_time_of_a_busy_machine_is_told_as_such(*, is_busy: bool) -> None:
+    notes: Any = Notes()
+    TrainingCost(77, 10.0, 1 << 20, is_machine_busy=is_busy).tell(notes)
+    assert ("other programs used the processor" in notes.said[0]) == is_busy

@@ -34,6 +34,7 @@ from headwise.comparing.lineage_table import (
     exchange_neighbours,
     is_spaced,
 )
+from headwise.comparing.own_directory import require_own_directory
 from headwise.data.splits import Part
 from headwise.errors import HeadwiseError, UsageError
 from headwise.language import say
@@ -104,6 +105,7 @@ def compare_lineage(
     """
     watcher = events or Silence()
     place = require_path(directory, "directory", "runs/lineage")
+    require_own_directory(place, own=("runs", FILE, TEXT))
     recipes = {name: _recipe(name, overrides) for name in models or MODELS}
     some = next(iter(recipes.values()))
     lines = list(islice(read_part(some, "test"), MAX_LINES))

@@ -23,9 +23,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from headwise.comparing.own_directory import require_own_directory
 from headwise.comparing.recipe_table import ComparisonResult, VariantResult, as_markdown
 from headwise.comparing.run_processes import Outcome, run_all
 from headwise.comparing.run_scores import VariantScores, score_variants
+from headwise.comparing.shared_data import FOLDER
 from headwise.comparing.variants import Run, plan_comparison
 from headwise.language import say
 from headwise.storage import write_json, write_text
@@ -37,6 +39,8 @@ from headwise.tasks.task import TrainedTask, training_of
 from headwise.training.log_file import read_log
 
 logger = logging.getLogger(__name__)
+
+OWN = ("runs", FOLDER, "comparison.json", "comparison.md")
 
 
 def compare(
@@ -51,6 +55,7 @@ def compare(
     where the first one ended.
     """
     place = Path(directory)
+    require_own_directory(place, own=OWN)
     runs = plan_comparison(words, seeds=seeds, directory=place)
     for note in _notes(runs):
         logger.warning("%s", note)

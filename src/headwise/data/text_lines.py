@@ -23,6 +23,7 @@ MAX_LINE_BYTES = 64 << 10
 SUFFIXES = ("", ".gz", ".xz")
 _SKIP_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 18
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_bytes(path: Path, *, once: bool = False) -> BinaryIO:
@@ -141,23 +142,36 @@ def decode_line(raw: bytes, path: Path, number: int, offset: int) -> str:
     try:
         return raw[:end].decode("utf-8")
     except UnicodeDecodeError as error:
-        guess = guess_encoding(raw)
+        guess = guess_encoding(raw, is_first=number == 1)
+        en, zh = (
+            (
+                "no usual encoding has such text: the line is damaged; correct or remove it",
+                "常见编码中没有这样的文本：该行已损坏；请改正或删除",
+            )
+            if guess is None
+            else (
+                f"the file looks like {guess}; convert it, e.g. iconv -f {guess} -t UTF-8",
+                f"文件像是 {guess}；请转换编码，例如 iconv -f {guess} -t UTF-8",
+            )
+        )
         raise DataError(
-            f"byte {offset + error.start:,} (0x{raw[error.start]:02x}) is not UTF-8; the file "
-            f"looks like {guess}; convert it, e.g. iconv -f {guess} -t UTF-8",
-            f"第 {offset + error.start:,} 字节（0x{raw[error.start]:02x}）不是 UTF-8；文件像是 "
-            f"{guess}；请转换编码，例如 iconv -f {guess} -t UTF-8",
+            f"byte {offset + error.start:,} (0x{raw[error.start]:02x}) is not UTF-8; {en}",
+            f"第 {offset + error.start:,} 字节（0x{raw[error.start]:02x}）不是 UTF-8；{zh}",
             file=path,
             line=number,
         ) from error
 
 
-def guess_encoding(raw: bytes) -> str:
-    """A likely encoding of bytes that are not UTF-8: by byte order mark, zero bytes, trial
-    decoding.
+def guess_encoding(raw: bytes, *, is_first: bool) -> str | None:
+    """A likely encoding of bytes that are not UTF-8: by byte order mark (in the first line of a
+    file), zero bytes, trial decoding. None if no encoding is likely: the two bytes of a byte order
+    mark do not stand side by side in a text of another encoding.
     """
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or raw.count(0) * 3 > len(raw):
+    has_mark = is_first and raw.startswith(_UTF_16_MARKS)
+    if has_mark or raw.count(0) * 3 > len(raw):
         return "UTF-16"
+    if any(mark in raw for mark in _UTF_16_MARKS):
+        return None
     try:
         text = raw.rstrip(b"\r\n").decode("gb18030")
     except UnicodeDecodeError:

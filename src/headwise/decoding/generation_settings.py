@@ -178,9 +178,9 @@ def check_phrase_texts(settings: GenerationSettings) -> None:
 def explain_unplanned_phrases() -> SettingsError:
     """Required phrases need a search that compares several paths."""
     return SettingsError(
-        "required phrases were given to a search that follows one path and cannot plan for them; "
-        "use kind=beam",
-        "该搜索只沿一条路径前进，无法保证必需短语出现；请使用 kind=beam",
+        "greedy search and sampling cannot guarantee required phrases, because they follow one "
+        "path; use kind=beam",
+        "贪心搜索与采样只沿一条路径前进，无法保证必需短语出现；请使用 kind=beam",
     )
 
 
@@ -196,6 +196,11 @@ def explain_wrong_settings(given: object) -> UsageError:
 
 def refuse_contradiction(text: str, forbidden: Sequence[str], *, name: tuple[str, str]) -> None:
     """A text that is asked for must not hold a forbidden phrase."""
+    if text in forbidden:
+        raise SettingsError(
+            f"the {name[0]} {text!r} is forbidden too; drop one of the two",
+            f"{name[1]} {text!r} 同时又被禁用；请去掉其一",
+        )
     for phrase in forbidden:
         if occurs(phrase, text):
             raise SettingsError(

@@ -271,7 +271,7 @@ def find_below(types: Sequence[SettingsClass], key: str) -> list[tuple[str, ...]
             ((*path, name), inner)
             for path, one in level
             for name, field in one.model_fields.items()
-            for inner in _models_in(field.annotation)
+            for inner in models_in(field.annotation)
         ]
         found = list(dict.fromkeys((*path, key) for path, one in level if key in one.model_fields))
         if found:
@@ -300,7 +300,7 @@ def walk(
         following: list[SettingsClass] = []
         for candidate in candidates:
             field = candidate.model_fields.get(part) if isinstance(part, str) else None
-            following.extend(_models_in(field.annotation) if field is not None else [])
+            following.extend(models_in(field.annotation) if field is not None else [])
         candidates, others = (following, []) if following else (candidates, others)
     return parts, candidates, others
 
@@ -324,7 +324,7 @@ def _types_at(kind: SettingsClass, parts: Sequence[Any]) -> list[SettingsClass]:
     candidates = [kind]
     for part in parts:
         fields = [one.model_fields[part] for one in candidates if part in one.model_fields]
-        candidates = [model for field in fields for model in _models_in(field.annotation)]
+        candidates = [model for field in fields for model in models_in(field.annotation)]
     return candidates
 
 
@@ -332,9 +332,10 @@ def _tag(kind: SettingsClass) -> Any:
     return kind.model_fields["kind"].default if "kind" in kind.model_fields else None
 
 
-def _models_in(annotation: Any) -> list[SettingsClass]:
+def models_in(annotation: Any) -> list[SettingsClass]:
+    """The types of settings that an annotation names, in unions and lists too."""
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         return [annotation]
     return [
-        model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)
+        model for argument in getattr(annotation, "__args__", ()) for model in models_in(argument)
     ]

@@ -2,10 +2,11 @@
 
 `headwise train pocket data.train=my/train` learns from the user's text, but would report how well
 the model translates the pocket corpus. The warning depends on the changes to a recipe, not on the
-resulting recipe, because training on one corpus and testing on another may be intended.
+resulting recipe, because training on one corpus and testing on another may be intended. What counts
+is the corpus before and after: `data.valid.count=5` leaves the pocket corpus in place.
 
-Tested: every way to write a corpus; splits that are replaced, emptied or of the same collection;
-all commands that train.
+Tested: every way to write a corpus; splits that are replaced, shortened, emptied or of the same
+collection; all commands that train.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,12 +24,10 @@ PARTS = ("valid", "test")
 
 
 def note_on_measuring(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> str | None:
-    """What to tell before training and beside its results; None where nothing was replaced by
-    halves.
+    """The warning, shown before training and beside the results; None if data.train is the
+    recipe's own or if data.valid and data.test were replaced too.
     """
-    keys = [one.partition("=")[0].strip().split(".") for one in overrides]
-    changed = {key[1] for key in keys if key[0] == "data" and len(key) > 1}
-    if "train" not in changed:
+    if not any(one.strip().startswith("data") for one in overrides):
         return None
     data = (
         recipe.model_dump(mode="json")
@@ -41,8 +40,8 @@ def note_on_measuring(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) 
     left = [
         part
         for part in PARTS
-        if part not in changed
-        and after[part]
+        if after[part]
+        and set(map(_identity, after[part])) <= set(map(_identity, before[part]))
         and not _collections(after[part]) & _collections(after["train"])
     ]
     return _describe(after, left) if left else None
@@ -80,6 +79,12 @@ def _name(corpus: Any) -> str:
     return str(corpus)
 
 
+def _identity(corpus: Any) -> str:
+    """The same for every way to write one corpus, however many of its sentences are taken."""
+    name = _name(corpus).removeprefix("known:")
+    return "pocket" if name.startswith("pocket:") else name
+
+
 def _collections(corpora: Sequence[Any]) -> set[str]:
     """What the corpora are parts of: a known collection has its training and test sets under one
     name, and a distilled corpus belongs to what it was distilled from.
@@ -88,7 +93,7 @@ def _collections(corpora: Sequence[Any]) -> set[str]:
     for corpus in corpora:
         is_known = isinstance(corpus, Mapping) and "name" in corpus
         name = _name(corpus)
-        known = name.removeprefix("known:")
+        known = _identity(corpus)
         names |= _collections(corpora_behind(Path(name)))
         names.add(known.partition("/")[0] if is_known or known != name else name)
     return names

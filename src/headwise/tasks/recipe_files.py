@@ -25,6 +25,8 @@ def recipes_directory() -> Path:
 
 
 MAX_KEYS = 3
+SURE = 0.75
+"""How alike a word and a key must be; below, most keys of four letters would be alike."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,9 @@ def find_recipe(name: str | Path) -> Path:
     hint_en = f"did you mean {near[0]!r}? " if near else ""
     hint_zh = f"是否想写 {near[0]!r}？" if near else ""
     raise SettingsError(
-        f"there is no recipe {str(name)!r}; {hint_en}give the path of a YAML file or one of: "
-        f"{', '.join(names)}",
-        f"没有配方 {str(name)!r}；{hint_zh}请给出 YAML 文件路径，或下列之一：{'、'.join(names)}",
+        f"there is no recipe {str(name)!r}; {hint_en}give the path of a YAML file or "
+        "a name that `headwise recipes` lists",
+        f"没有配方 {str(name)!r}；{hint_zh}请给出 YAML 文件路径，或 `headwise recipes` 列出的名称",
     )
 
 
@@ -87,20 +89,26 @@ def find_keys(name: str, *, task: str) -> list[str]:
     """The dotted paths in the shipped recipes of a task that end in this key, those of most recipes
     first.
     """
+    found = Counter(
+        {path: count for path, count in _count_paths(task).items() if path.split(".")[-1] == name}
+    )
+    return [path for path, _ in found.most_common(MAX_KEYS)]
+
+
+def _count_paths(task: str) -> Counter[str]:
+    """Every dotted path of the shipped recipes of a task, and how many recipes have it."""
     from headwise.settings import read_settings_file
 
     def search(data: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
         for key, value in data.items():
-            if key == name:
-                yield ".".join((*path, key))
+            yield ".".join((*path, key))
             if isinstance(value, Mapping):
                 yield from search(value, (*path, key))
 
     recipes = [read_settings_file(file) for file in sorted(recipes_directory().glob("*.yaml"))]
-    found = Counter(
+    return Counter(
         path for recipe in recipes if recipe.get("task") == task for path in search(recipe, ())
     )
-    return [path for path, _ in found.most_common(MAX_KEYS)]
 
 
 def propose_overrides(option: str, value: str, *, task: str) -> list[str]:
@@ -118,6 +126,19 @@ def propose_overrides(option: str, value: str, *, task: str) -> list[str]:
         ):
             return [f"{path}={value if usual.same_value else '…'}" for path in usual.paths]
     return [f"{path}={value}" for path in find_keys(word, task=task)]
+
+
+def propose_nearest_overrides(option: str, value: str, *, task: str) -> list[str]:
+    """`training.steps=3` for --step 3: the changes that may be meant by a misspelt option."""
+    from headwise.settings.usual_names import USUAL_NAMES
+
+    word = option.removeprefix("--").replace("-", "_")
+    keys = [path.split(".")[-1] for path, _ in _count_paths(task).most_common()]
+    known = dict.fromkeys([*keys, *(name for usual in USUAL_NAMES for name in usual.words)])
+    for near in difflib.get_close_matches(word, known, n=MAX_KEYS, cutoff=SURE):
+        if proposed := propose_overrides(near, value, task=task):
+            return proposed
+    return []
 
 
 def task_of_recipe(words: Sequence[str]) -> str:

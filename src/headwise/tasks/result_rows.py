@@ -32,7 +32,7 @@ EVERY_RUN: Results = {
     "compiled": Result(("compiled by torch.compile", "用 torch.compile 编译"), "switch"),
     "parameters": Result(("parameters", "参数")),
     "peak_memory_mib": Result(
-        ("peak memory, with what the program loads", "内存峰值（含程序加载的部分）"), "memory"
+        ("peak memory, with the program itself", "内存峰值（含程序本身）"), "memory"
     ),
 }
 """What `run.py` records for a task of any kind, or `--check` for a recipe."""

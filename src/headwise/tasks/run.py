@@ -138,7 +138,7 @@ def _train(
             better=_direction_of_best(recipe),
         )
         results: Mapping[str, Any] = task.sizes(recipe, prepared) | _training_results(
-            module, outcome, meter.peak()
+            module, outcome, meter.peak_of_process()
         )
         if opened is not None:
             results = _finish(

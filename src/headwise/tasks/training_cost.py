@@ -2,7 +2,8 @@
 
 It trains on a few rows of the real data and discards the result. Batches of 1, 2, 4 … rows are
 timed until one takes long enough to be measured well; the line through the last two is extrapolated
-to the whole batch. The bytes that the backward pass keeps are counted during the forward pass.
+to the whole batch. If other programs used the processor meanwhile, the message says so. The bytes
+that the backward pass keeps are counted during the forward pass.
 
     seconds = steps · (accumulation · (a + b · rows) + optimiser)
     memory  = 16 bytes a trained weight (itself, its gradient, two moments) + 4 a frozen one
@@ -36,6 +37,8 @@ ENOUGH = 0.3
 """Seconds of a step that are long enough to be measured well."""
 TOO_LONG = 5.0
 """Seconds of a single row after which no larger batch is timed."""
+MOST = 0.8
+"""The share of one processor below which other programs must have used it."""
 LONG = 3600.0
 """For a training of more seconds than this, the report says where to look for help."""
 
@@ -60,6 +63,8 @@ class TrainingCost:
     memory: int
     stored: int = 0
     """Bytes of the finished model, where it is learnt in a single pass."""
+    is_machine_busy: bool = False
+    """Whether other programs used the processor during the measurement."""
 
     def as_results(self) -> dict[str, int]:
         """For the summary of `--check`."""
@@ -81,9 +86,20 @@ class TrainingCost:
                     f"about {took} of training on this machine, and {memory} of memory",
                     f"在本机训练约需 {took}，约需内存 {memory}",
                 )
+                + self._caution()
                 + self._hint(recipe_name)
             )
         return self.as_results()
+
+    def _caution(self) -> str:
+        """That the time of a free machine is shorter, if this one was not free."""
+        if not self.is_machine_busy:
+            return ""
+        return say(
+            " (other programs used the processor while this was measured: with the machine to "
+            "itself the training takes less time)",
+            "（测量时其他程序也在占用处理器：独占机器时训练用时会更短）",
+        )
 
     def _hint(self, recipe_name: str) -> str:
         """Where to look for help with a long training."""
@@ -112,7 +128,9 @@ def measure_cost(trial: Trial, *, training: TrainingSettings) -> TrainingCost:
     module.train()
     with torch.random.fork_rng(devices=[]):
         kept = _kept_bytes(module, step, rows)
+        share = ProcessorShare()
         batch = time_rows(step, rows) if device.type == "cpu" else None
+        is_busy = device.type == "cpu" and share.is_taken()
     module.train(was_training)
     module.zero_grad(set_to_none=True)
     learning = sum(weight.numel() for weight in module.parameters() if weight.requires_grad)
@@ -122,7 +140,27 @@ def measure_cost(trial: Trial, *, training: TrainingSettings) -> TrainingCost:
         optimizer = OPTIMIZER_BYTES * learning / measure_bandwidth(device)
         seconds = training.steps * (training.accumulation * batch + optimizer)
     fixed = LEARNING_BYTES * learning + FROZEN_BYTES * (parameters - learning)
-    return TrainingCost(parameters, seconds, fixed + kept)
+    return TrainingCost(parameters, seconds, fixed + kept, is_machine_busy=is_busy)
+
+
+class ProcessorShare:
+    """Compares processor time with wall time: a calculation that waits for nothing has at least one
+    processor, unless other programs take it.
+    """
+
+    def __init__(
+        self,
+        *,
+        wall: Callable[[], float] = time.perf_counter,
+        processor: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._wall, self._processor = wall, processor
+        self._began = wall(), processor()
+
+    def is_taken(self) -> bool:
+        """Whether this process had less than most of one processor since the beginning."""
+        wall = self._wall() - self._began[0]
+        return self._processor() - self._began[1] < MOST * wall
 
 
 def first_batch(batches: Batches) -> Any:
@@ -173,4 +211,7 @@ def time_rows(
     if len(known) == 1:
         known.append((2, timed(2)))
     (small, fast), (large, slow) = known[-2:]
-    return slow + (rows - large) * max(0.0, slow - fast) / (large - small)
+    # Neither a row nor the rest of a step takes negative time. Without the upper bound, one
+    # disturbed measurement would be multiplied by all rows.
+    each = min(max(0.0, slow - fast) / (large - small), slow / large)
+    return slow + (rows - large) * each

@@ -78,6 +78,11 @@ def test_without_a_command_the_help_is_shown(headwise: Headwise) -> None:
             ["plan", "pocket", "--steps=20"],
             "a value of the recipe is changed without dashes: training.steps=20; see",
         ),
+        (
+            ["train", "pocket", "--step", "20"],
+            "--step; a value of the recipe is changed without dashes: training.steps=20; see",
+        ),
+        (["train", "pocket", "--resum"], "; did you mean '--resume'?"),
         (["train", "pocket", "--epochs", "3"], "changed without dashes: training.steps=…; see"),
         (
             ["train", "word-vectors", "--epochs", "3"],
@@ -98,9 +103,10 @@ def test_without_a_command_the_help_is_shown(headwise: Headwise) -> None:
         ),
         (["train", "ptb-gpt", "--layers", "3"], "changed without dashes: model.layers=3; see"),
         (
-            ["translate", "--model", "x", "--steps", "20"],
-            "unrecognized arguments: --steps; did you mean '--set'?; see",
+            ["translate", "--model", "x", "--sett", "20"],
+            "unrecognized arguments: --sett; did you mean '--set'?; see",
         ),
+        (["translate", "--model", "x", "--steps", "20"], "unrecognized arguments: --steps; see"),
         (["translate", "--mod", "x"], "unrecognized arguments: --mod; did you mean '--model'?"),
         (
             ["translate", "--model", "x", "file", "another"],

@@ -62,6 +62,15 @@ def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch: pytest.Monkey
     assert "\x1b" not in stream.getvalue()
 
 
+def test_the_last_step_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with TrainingDisplay() as shown:
+        for phase in ("training", "validating", "saving", "finished"):
+            shown.training(progress(10, phase=phase))
+    assert stream.getvalue().count("step 10/10") == 1
+
+
 def test_the_last_validation_stands_in_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)

@@ -228,3 +228,17 @@ def test_the_nearest_name_of_a_corpus_is_proposed() -> None:
     assert "是否想写 'made'？可选：made" in caught.value.zh
     with pytest.raises(UsageError, match="'qqq'; choose one of"):
         find_corpus("qqq")
+
+
+@pytest.mark.parametrize(
+    "corpus",
+    [one for one in list_corpora() if any(file.url is None for file in one.files)],
+    ids=lambda one: one.name,
+)
+def test_what_the_user_must_make_is_described_in_chinese(corpus: KnownCorpusEntry) -> None:
+    assert corpus.source_zh is not None
+    assert " ours" not in corpus.source_zh
+    file = next(file for file in corpus.files if file.url is None)
+    said = known._explain_missing(corpus, file, Path(file.path)).zh
+    assert corpus.source_zh in said
+    assert corpus.source not in said

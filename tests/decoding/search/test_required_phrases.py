@@ -101,7 +101,7 @@ def test_batch_changes_nothing(fake, improvise, sources):
 @pytest.mark.parametrize("settings", [GreedySettings(), SamplingSettings()])
 def test_other_searches_refuse(fake, spell, settings):
     with pytest.raises(
-        UsageError, match="follows one path and cannot plan for them; use kind=beam"
+        UsageError, match="cannot guarantee required phrases, because they follow one path; use"
     ):
         decode(fake(spell), [(5,)], settings, phrases=phrases_of_tokens(required=((7,),), vocab=29))
 

@@ -80,7 +80,7 @@ def test_forbidden_and_required_phrases() -> None:
     ):
         add_phrases(beam, forbid=[], require=["no Tag"])
     asked = choose_settings(RECIPE, options("greedy"), n_best=1, require=["Tag"])
-    with pytest.raises(SettingsError, match="cannot plan for them; use kind=beam"):
+    with pytest.raises(SettingsError, match="because they follow one path; use kind=beam"):
         add_phrases(asked, forbid=[], require=["Tag"])
 
 

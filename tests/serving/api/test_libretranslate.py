@@ -75,11 +75,12 @@ def test_auto_tells_chinese_by_its_script(
     [
         ("Der Hund ist alt und müde.", "de", 90),
         ("The dog is old and tired.", "en", 90),
-        ("你好", "en", 0),
+        ("我想喝茶。", "zh-Hans", 100),
+        ("お茶をください。", "ja", 90),
         ("", "en", 0),
     ],
 )
-def test_a_text_is_detected_among_the_languages_of_the_server(
+def test_the_language_of_a_text_is_named_even_if_no_model_reads_it(
     client: TestClient, text: str, language: str, least: float
 ) -> None:
     best = client.post("/detect", json={"q": text}).json()[0]
@@ -179,7 +180,10 @@ def test_a_missing_parameter_is_named_and_other_types_are_refused(client: TestCl
     }
     several = client.post("/translate", data=TEXT, files={"file": b"x"})
     assert several.status_code == 415
-    assert "application/json or application/x-www-form-urlencoded" in several.json()["error"]
+    assert (
+        "JSON or a form; send the header `Content-Type: application/json` or `Content-"
+        in (several.json()["error"])
+    )
 
 
 def test_nothing_of_it_is_written_down(

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from headwise.data.pairs.parallel_files import Pair
 from headwise.language import use_language
 from headwise.pocket import sentences
 from headwise.tasks.translation import line_translation
 from headwise.tasks.translation.input_warning import InputCheck, find_strange_ids
 from headwise.tasks.translation.line_translation import Line, translate_lines
+from headwise.tasks.translation.translated_part import translate_pairs
 from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import (
     CharacterSettings,
@@ -228,6 +230,26 @@ def test_lines_are_told_with_their_places_and_then_counted(
         "in.txt:3: 这像是 de，而该模型读 en、写 de；译文可能毫无意义",
         "另有 2 行与该模型的训练文本不相像：译文可能毫无意义",
     ]
+
+
+def test_lines_of_a_test_set_are_counted_once(
+    translator: Translator, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = [ENGLISH[0], MADE_UP, GERMAN[0], CHINESE]
+    pairs = [Pair(text, "x", "in.txt", number) for number, text in enumerate(texts, start=1)]
+    recipe = translator.recipe
+    translate_pairs(translator, recipe, pairs, num_resamples=0)
+    assert caplog.messages == [
+        "3 of the 4 lines are unlike the text that this model learned from: the translation may be "
+        "nonsense"
+    ]
+    caplog.clear()
+    use_language("zh")
+    translate_pairs(translator, recipe, pairs[:2], num_resamples=0)
+    assert caplog.messages == ["2 行中有 1 行与该模型的训练文本不相像：译文可能毫无意义"]
+    caplog.clear()
+    translate_pairs(translator, recipe, pairs, num_resamples=0, unlike="never")
+    assert caplog.messages == []
 
 
 def test_a_line_in_pieces_is_judged_as_a_whole(translator: Translator) -> None:

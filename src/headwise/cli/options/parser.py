@@ -197,10 +197,18 @@ class Parser(argparse.ArgumentParser):
                 return say(
                     f"; give it without {word}: {given}", f"；请直接给出，不加 {word}：{given}"
                 )
+        near = self._nearest(word)
+        return say(f"; did you mean {near!r}?", f"；是否想写 {near!r}？") if near else ""
+
+    def _nearest(self, word: str) -> str | None:
+        """The option or choice most like a word. Dashes are not compared: with them `--step` would
+        be like `--help`.
+        """
         known = [option for action in self._actions for option in action.option_strings]
         known += [str(choice) for action in self._actions for choice in action.choices or ()]
-        near = next(iter(difflib.get_close_matches(word, known, n=1)), None)
-        return say(f"; did you mean {near!r}?", f"；是否想写 {near!r}？") if near else ""
+        bare = {name.lstrip("-"): name for name in reversed(known)}
+        near = difflib.get_close_matches(word.lstrip("-"), bare, n=1)
+        return bare[near[0]] if near else None
 
 
 def _in_chinese(message: str) -> str:
@@ -231,20 +239,27 @@ def find_leaf(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse
     return parser
 
 
-def _name_override(leaf: argparse.ArgumentParser, given: Sequence[str], word: str) -> str:
+def _name_override(leaf: Parser, given: Sequence[str], word: str) -> str:
     """The override that was meant by an option: `training.steps=20` for `--steps 20`, if recipes
-    have such a key.
+    have such a key, and for `--step 20`, if no option of the command is more like it.
     """
     if not any(action.dest == "overrides" for action in leaf._actions):
         return ""
-    from headwise.tasks.recipe_files import propose_overrides, task_of_recipe
+    from headwise.tasks.recipe_files import (
+        propose_nearest_overrides,
+        propose_overrides,
+        task_of_recipe,
+    )
 
     option, _, value = word.partition("=")
     after = list(given[given.index(word) + 1 :])
     value = value or (
         after[0] if after and not after[0].startswith("-") and "=" not in after[0] else "…"
     )
-    overrides = propose_overrides(option, value, task=task_of_recipe(given[1:]))
+    task = task_of_recipe(given[1:])
+    overrides = propose_overrides(option, value, task=task)
+    if not overrides and leaf._nearest(option) is None:
+        overrides = propose_nearest_overrides(option, value, task=task)
     if not overrides:
         return ""
     meant = say(" or ", " 或 ").join(overrides)

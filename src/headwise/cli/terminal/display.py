@@ -122,9 +122,10 @@ class TrainingDisplay:
         }
         if progress.phase in phases:
             parts.append(phases[progress.phase])
-        self._show(
-            " · ".join(parts), progress.step, progress.steps, ended=progress.phase == "finished"
-        )
+        ended = progress.phase == "finished"
+        if progress.step == progress.steps and not ended and not self.console.is_terminal:
+            return  # the same line follows at once, when the training is finished
+        self._show(" · ".join(parts), progress.step, progress.steps, ended=ended)
 
     def _validated(self, key: str, value: float) -> str:
         """A number of the last validation."""

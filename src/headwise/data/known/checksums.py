@@ -1,4 +1,6 @@
-"""Checksums of the known corpora: SHA-256 of the text, number of bytes, path in the data directory."""
+"""Lists the checksums of the known corpora: the SHA-256 of the text, its number of bytes and its
+path in the data directory.
+"""
 
 CHECKSUMS = """
 4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16 70649 multi30k/raw/test_2016_flickr.de.gz

@@ -171,7 +171,8 @@ def _check_files(name: str, files: Sequence[str]) -> None:
             remedy_en = (
                 f"run {fetch}" if known[file].url else f"put the right one there ({corpus.source})"
             )
-            remedy_zh = f"运行 {fetch}" if known[file].url else f"放入正确的文件（{corpus.source}）"
+            source_zh = corpus.source_zh or corpus.source
+            remedy_zh = f"运行 {fetch}" if known[file].url else f"放入正确的文件（{source_zh}）"
             raise DataError(
                 f"is not the published text (its SHA-256 differs); remove it and {remedy_en}",
                 f"不是发布的文本（SHA-256 不符）；请删除后{remedy_zh}",
@@ -195,7 +196,7 @@ def _explain_missing(corpus: KnownCorpusEntry, file: KnownFile, path: Path) -> D
         f"is not there, and {corpus.name} has no address it can be fetched from: {corpus.source}; "
         f"make or copy the file yourself and put it there, or set {VARIABLE} to a directory that "
         f"has {file.path}",
-        f"不存在，{corpus.name} 也没有可直接下载的地址：{corpus.source}；"
+        f"不存在，{corpus.name} 也没有可直接下载的地址；来源：{corpus.source_zh or corpus.source}；"
         f"请自行制作或复制到该位置，或将 {VARIABLE} 设为含有 {file.path} 的目录",
         file=path,
     )
@@ -280,7 +281,7 @@ def _download(
             f"cannot be fetched from {file.url} ({error}); check the network, or set {VARIABLE} "
             f"to a directory that has {file.path} ({corpus.source})",
             f"无法从 {file.url} 获取（{error}）；请检查网络，或将 {VARIABLE} 设为含有 {file.path} "
-            f"的目录（{corpus.source}）",
+            f"的目录（{corpus.source_zh or corpus.source}）",
             file=path,
         ) from error
 

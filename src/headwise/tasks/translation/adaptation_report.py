@@ -114,7 +114,10 @@ def _gain(
     after: Sequence[str],
 ) -> CorpusGain:
     evaluation = recipe.evaluation
-    old = translate_pairs(before, recipe, pairs, decoding=recipe.decoding, num_resamples=0)
+    # That the text is new to the old model is why it was adapted.
+    old = translate_pairs(
+        before, recipe, pairs, decoding=recipe.decoding, num_resamples=0, unlike="never"
+    )
     metrics = build_metrics(
         recipe.data.target,
         pretokenized=evaluation.pretokenized,

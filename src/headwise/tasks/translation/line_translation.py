@@ -8,8 +8,10 @@
 
 The translation of line n is always on line n. Warnings name the lines that were not translated as a
 whole, and the lines unlike the training text (input_warning.py). The first `MAX_TOLD` are named by
-file and line, the others only counted. A line with more bytes than are held in memory
-(`data/text_lines.py`) cannot be split; it is left empty or refused.
+file and line, the others only counted. Where a test set is measured, lines unlike the training text
+are counted in one sentence at most (`unlike`), because nobody reads such notes one by one. A line
+with more bytes than are held in memory (`data/text_lines.py`) cannot be split; it is left empty or
+refused.
 
 Tested against: the same sentences on lines of their own; lines that fit equal the translator's.
 """
@@ -39,6 +41,8 @@ from headwise.text.sentence_splitting import SplitText, halve, split_text
 logger = logging.getLogger(__name__)
 
 TooLong = Literal["split", "empty", "refuse"]
+TellUnlike = Literal["each", "counted", "never"]
+"""How the lines unlike the training text are told: one by one, in one sentence, or not at all."""
 MAX_TOLD = 10
 
 
@@ -73,13 +77,14 @@ def translate_lines(
     decoding: DecodingSettings | None = None,
     *,
     too_long: TooLong = "split",
+    unlike: TellUnlike = "each",
     alignment: bool = False,
     attention: bool = False,
     votes: bool = False,
 ) -> Iterator[Translation]:
     """One translation for each line, in order, with the memory of one window."""
     waiting: deque[_Waiting] = deque()
-    notes = _Notes(translator.longest_source.tokens)
+    notes = _Notes(translator.longest_source.tokens, unlike)
 
     def sentences() -> Iterator[SourceSentence]:
         for line in lines:
@@ -94,6 +99,7 @@ def translate_lines(
         parts.append(part)
         if len(parts) == waiting[0].num_sentences:
             done = waiting.popleft()
+            notes.num_lines += 1
             joined = _join(translator, done, parts)
             if joined.warning is not None:
                 notes.tell_unlike(done.line, joined.warning)
@@ -187,10 +193,12 @@ def _join(translator: Translator, waiting: _Waiting, parts: Sequence[Translation
 class _Notes:
     """Warnings about lines that are too long or unlike the training text."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, unlike: TellUnlike) -> None:
         self._limit = limit
+        self._unlike = unlike
         self._untold: Counter[str] = Counter()
         self._num_told = 0
+        self.num_lines = 0
 
     def tell_split(
         self, line: Line, num_tokens: int, *, sentences: SplitText, pieces: SplitText
@@ -229,7 +237,13 @@ class _Notes:
         )
 
     def tell_unlike(self, line: Line, warning: InputWarning) -> None:
-        self._tell(line, "unlike", warning.en, warning.zh)
+        match self._unlike:
+            case "each":
+                self._tell(line, "unlike", warning.en, warning.zh)
+            case "counted":
+                self._untold["unlike"] += 1
+            case "never":
+                pass
 
     def _tell(self, line: Line, change: str, en: str, zh: str) -> None:
         if self._num_told == MAX_TOLD:
@@ -246,6 +260,9 @@ class _Notes:
                     en, zh = f"{was} too long: translated in pieces", "行过长：分段翻译"
                 case "empty":
                     en, zh = f"{was} too long: left empty", "行过长：译文留空"
+                case _ if self._unlike == "counted":
+                    self._tell_count_of_unlike(count)
+                    continue
                 case _:
                     en = (
                         f"{was} unlike the text that this model learned from: the translation may "
@@ -253,3 +270,14 @@ class _Notes:
                     )
                     zh = "行与该模型的训练文本不相像：译文可能毫无意义"
             logger.warning("%s", say(f"{count:,} more {en}", f"另有 {count:,} {zh}"))
+
+    def _tell_count_of_unlike(self, count: int) -> None:
+        are = "line is" if self.num_lines == 1 else "lines are" if count > 1 else "lines is"
+        logger.warning(
+            "%s",
+            say(
+                f"{count:,} of the {self.num_lines:,} {are} unlike the text that this model "
+                "learned from: the translation may be nonsense",
+                f"{self.num_lines:,} 行中有 {count:,} 行与该模型的训练文本不相像：译文可能毫无意义",
+            ),
+        )

@@ -19,7 +19,7 @@ from headwise.data.splits import Part
 from headwise.decoding.choices import DecodingSettings
 from headwise.evaluation.translation import TranslationScores, score_translations
 from headwise.storage import write_text
-from headwise.tasks.translation.line_translation import Line, translate_lines
+from headwise.tasks.translation.line_translation import Line, TellUnlike, translate_lines
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translator import Translator
 
@@ -62,11 +62,12 @@ def translate_pairs(
     *,
     decoding: DecodingSettings | None = None,
     num_resamples: int = 1000,
+    unlike: TellUnlike = "counted",
 ) -> TranslatedPart:
     """Translate the sources of pairs and score against their targets."""
     began = time.perf_counter()
     lines = (Line(pair.source, pair.file, pair.line) for pair in pairs)
-    hypotheses = [line.text for line in translate_lines(translator, lines, decoding)]
+    hypotheses = [line.text for line in translate_lines(translator, lines, decoding, unlike=unlike)]
     seconds = time.perf_counter() - began
     return score_pairs(hypotheses, recipe, pairs, seconds=seconds, num_resamples=num_resamples)
 

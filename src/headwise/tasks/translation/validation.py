@@ -70,6 +70,6 @@ class Validation:
         if own.over_steppers:
             search = GreedySettings(max_length=own.max_length)
         translated = translate_pairs(
-            translator, self.recipe, self._pairs, decoding=search, num_resamples=0
+            translator, self.recipe, self._pairs, decoding=search, num_resamples=0, unlike="never"
         )
         return {"bleu": translated.scores.bleu.value, "chrf": translated.scores.chrf.value}
