@@ -51,6 +51,7 @@ from headwise.training.run_recipe import (
     Complete,
     check_recipe,
     is_sealed,
+    is_written,
     read_run_recipe,
     require_recipe,
     sealed_recipe,
@@ -283,14 +284,17 @@ def _is_foreign(child: Path) -> bool:
 
 def has_learnt(path: Path) -> bool:
     """Whether a run has left weights, intact or damaged; prepared data and logs can be made
-    again.
+    again. Without a recipe that a run has sealed, the names of folders are not enough.
     """
-    folders = ("checkpoints", "best", "snapshots", "model")
-    return any(
-        not child.name.endswith((INCOMPLETE, RETIRED))
-        for name in folders
+    left = [
+        child
+        for name in ("checkpoints", "best", "snapshots")
         for child in (path / name).glob("*")
-    )
+        if not child.name.endswith((INCOMPLETE, RETIRED))
+    ]
+    if (path / RECIPE).is_file() and is_sealed(path / RECIPE):
+        return bool(left) or any((path / "model").glob("*"))
+    return any(map(is_written, (*left, path / "model")))
 
 
 def _say_begun_anew(
