@@ -72,6 +72,12 @@ def part_of_output(output: Path) -> Path:
 
 def check_output(output: Path) -> None:
     """Refuse an output that holds something other than a distilled corpus."""
+    if output.name in ("", ".."):
+        raise UsageError(
+            f"{output} cannot be an --output, because the shards are kept beside it under a like "
+            "name; give a directory by its name",
+            f"{output} 不能作为 --output，因为分片要以相近的名字存放在其旁边；请给出目录名",
+        )
     refuse_sealed(output.absolute().parent)
     if _is_free(output) or (output / DESCRIPTION).is_file():
         return
@@ -286,7 +292,7 @@ class WorkDirectory:
 
 
 def _start_again(path: Path) -> tuple[str, str]:
-    return f"remove {path} to start again", f"请删除 {path} 重新开始"
+    return f"move {path} away to start again", f"请移走 {path} 后重新开始"
 
 
 def _write_lines(path: Path, lines: Sequence[str]) -> None:
@@ -300,5 +306,8 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def describe_json(value: Any) -> Any:
-    """A value as JSON reads it back, so that it equals what a file says."""
-    return json.loads(json.dumps(value))
+    """A value as JSON reads it back, so that it equals what a file says. A byte of a path that is
+    not UTF-8 is named by its number, because a file of JSON cannot hold it.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(re.sub("[\ud800-\udfff]", lambda one: rf"\\x{ord(one[0]) & 255:02x}", text))
