@@ -10,12 +10,13 @@ Tested against: bit-equality after a round trip; renamed pickles, oversized head
 misshapen weights; NaN and infinity in every number type.
 """
 
+import contextlib
 import errno
 import json
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -61,7 +62,7 @@ def check_shapes(module: nn.Module, path: Path) -> None:
     expected = {name: tuple(tensor.shape) for name, tensor in weights_of(module).items()}
     try:
         _check_header(path)
-        with safe_open(path, framework="pt") as file:
+        with _named_in_utf8(path) as name, safe_open(name, framework="pt") as file:
             names = file.keys()
             found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
     except (OSError, SafetensorError) as error:
@@ -101,11 +102,24 @@ def read_tensors(path: Path, *, lowest: float = -sys.float_info.max) -> dict[str
     """
     try:
         _check_header(path)
-        tensors = load_file(path)
+        with _named_in_utf8(path) as name:
+            tensors = load_file(name)
     except (OSError, SafetensorError, json.JSONDecodeError) as error:
         raise _damaged(path, error) from error
     _check_finite(tensors, path, lowest)
     return tensors
+
+
+@contextlib.contextmanager
+def _named_in_utf8(path: Path) -> Iterator[Path]:
+    """The file under a name that safetensors takes: it refuses any path that is not UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        with path.open("rb") as file:
+            yield Path(f"/dev/fd/{file.fileno()}")
+        return
+    yield path
 
 
 def _check_finite(tensors: Weights, path: Path, lowest: float) -> None:

@@ -291,6 +291,7 @@ def test_places_that_cannot_be_used(headwise: Headwise, tiny_run: Path) -> None:
             "--run",
             ".",
         ): ". holds files that are not a run; choose a new or empty directory",
+        ("train", "pocket", "--run", "/"): "/ holds files that are not a run; choose a new or",
         (
             "train",
             "pocket",

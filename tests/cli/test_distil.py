@@ -78,6 +78,9 @@ def test_what_cannot_be_is_refused_in_one_sentence(headwise: Headwise, tiny_run:
         assert (answer.status, told in answer.err) == (status, True), answer.err
         assert answer.out == ""
         assert not list(Path().glob("out*")), "nothing half-written"
+    for output in ("/", ".", "..", "x/.."):
+        answer = headwise("distil", tiny_run, "--output", output, "--source", "a.en")
+        assert (answer.status, "give a directory by its name" in answer.err) == (2, True)
     inside = headwise(
         "distil", tiny_run, "--output", tiny_run / "model" / "out", "--source", "a.en"
     )

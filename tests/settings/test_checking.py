@@ -42,6 +42,21 @@ class Drawing(Settings):
         return self
 
 
+class Frame(Settings):
+    """Its key `shape` has only one type, so that no tag stands in a location."""
+
+    shape: Square = Square()
+
+
+def test_a_key_may_have_the_name_of_the_kind() -> None:
+    with pytest.raises(SettingsError) as caught:
+        check_settings(Frame, {"shape": {"square": {"side": 3}}})
+    assert "shape.square: unknown key" in caught.value.en
+    with pytest.raises(SettingsError) as caught:
+        check_settings(Drawing, {"size": 1, "shape": {"kind": "square", "square": 3}})
+    assert "shape.square: unknown key" in caught.value.en
+
+
 @pytest.mark.parametrize(
     ("data", "en", "zh"),
     [

@@ -1,6 +1,7 @@
 import contextlib
 import itertools
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -81,8 +82,8 @@ def test_ended_at_any_line_it_is_the_old_one_or_the_new_one(
         absent += not path.exists()
         if exchange:
             verify_directory(path, kind="thing")
-        remove_leftovers(path.parent)
-        assert find_leftovers(path.parent) == []
+        remove_leftovers(path.parent, re.compile("thing"))
+        assert find_leftovers(path.parent, re.compile("thing")) == []
         verify_directory(path, kind="thing")
         seen.append((path / "a.txt").read_text(encoding="utf-8"))
         assert seen == sorted(seen, reverse=True), "old until it is new"
@@ -140,17 +141,22 @@ def test_if_the_second_rename_fails_the_old_one_is_put_back(
 
 
 def test_leftovers_are_found_and_removed(tmp_path: Path) -> None:
+    own = re.compile(r"[a-z]|c/d|g\.json")
     for name in ("a.incomplete/b.incomplete", "c/d.retired", "c/e", "f.replaced"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "f").mkdir()
-    (tmp_path / "g.17.incomplete").write_text("half", encoding="utf-8")
-    left = [path.relative_to(tmp_path).as_posix() for path in find_leftovers(tmp_path)]
-    assert left == ["a.incomplete", "c/d.retired", "f.replaced", "g.17.incomplete"]
-    remove_leftovers(tmp_path)
+    (tmp_path / "g.json.17.incomplete").write_text("half", encoding="utf-8")
+    (tmp_path / "notes.incomplete").write_text("mine", encoding="utf-8")
+    (tmp_path / "c" / "z.retired").write_text("mine", encoding="utf-8")
+    left = [path.relative_to(tmp_path).as_posix() for path in find_leftovers(tmp_path, own)]
+    assert left == ["a.incomplete", "c/d.retired", "f.replaced", "g.json.17.incomplete"]
+    remove_leftovers(tmp_path, own)
     assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == [
         "c",
         "c/e",
+        "c/z.retired",
         "f",
+        "notes.incomplete",
     ]
 
 

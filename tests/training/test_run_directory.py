@@ -131,6 +131,31 @@ def test_leftovers_of_a_kill_are_removed(tmp_path):
     assert left == []
 
 
+def test_a_file_of_the_users_own_is_not_taken_for_a_leftover(tmp_path):
+    notes = tmp_path / "run" / "notes.incomplete"
+    notes.mkdir(parents=True)
+    (notes / "diary.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match="files that are not a run"):
+        train_in(tmp_path / "run")
+    notes.rename(tmp_path / "aside")
+    train_in(tmp_path / "run", steps=2)
+    (tmp_path / "aside").rename(notes)
+    train_in(tmp_path / "run", steps=3, resume=True)
+    assert (notes / "diary.txt").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("folder", ["checkpoints", "checkpoints/step-3", "best/mine", "model/old"])
+def test_folders_named_as_those_of_a_run_are_not_a_run(tmp_path, folder, *, resume):
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "train.en").write_text("the only copy\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="holds files that are not a run; choose a new or empty"):
+        train_in(tmp_path, resume=resume)
+    (tmp_path / "recipe.yaml").write_text("# mine\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="was not written by a run and would be written over"):
+        train_in(tmp_path)
+
+
 def flip_a_bit(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1

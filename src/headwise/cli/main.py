@@ -24,6 +24,7 @@ from headwise.cli.launcher import is_first_process, resume_command
 from headwise.cli.options.parser import Parser, find_leaf, name_options, parse
 from headwise.cli.options.path_checks import check_paths
 from headwise.cli.terminal.standard_error import ignore_write_failures
+from headwise.cli.terminal.standard_streams import open_missing_streams
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import HeadwiseError, SaidElsewhere, StoppedBySignal, TrainingStopped
 from headwise.language import say, use_language
@@ -157,19 +158,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # wants a core: training beside two busy processes was 3 to 5 times slower. Sleeping costs 3 %
     # on an idle machine (docs/decisions).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    open_missing_streams()
     ignore_write_failures()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Output is UTF-8 for other programs; a terminal that cannot show a character gets its code.
-        if sys.stdout.isatty():
-            sys.stdout.reconfigure(errors="backslashreplace")
-        else:
-            sys.stdout.reconfigure(encoding="utf-8")
+        # Output is UTF-8 for other programs. A character that a terminal cannot show is written as
+        # its code, and so is a byte of a file name that is not UTF-8.
+        encoding = None if sys.stdout.isatty() else "utf-8"
+        sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
     _language_asked(given)
     parser = build_parser()
-    parsed = parse(parser, given)
-    if parsed.command is None:
-        parser.print_help()
-        return 0
+    try:
+        parsed = parse(parser, given)
+        if parsed.command is None:
+            parser.print_help()
+            return 0
+    except OSError as error:  # the help could not be written
+        return _explain_system(error)
     names = name_options(find_leaf(parser, given))
     with _listening(ends_process=arguments is None):
         return _run(parsed, given, names)
@@ -181,7 +185,9 @@ def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, s
         if hasattr(command, "check"):
             command.check(parsed)
         check_paths(parsed, names)
-        return command.run(parsed) or 0
+        status = command.run(parsed) or 0
+        sys.stdout.flush()
+        return status
     except SaidElsewhere as error:
         return error.exit_status
     except TrainingStopped as stop:  # a requested stop is not an error
@@ -194,19 +200,18 @@ def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, s
     except KeyboardInterrupt:
         write_line(f"headwise: {say('stopped (Ctrl-C)', '已停止（Ctrl-C）')}", sys.stderr)
         return 130
-    except BrokenPipeError:
-        # The reader of our output has closed it (`headwise … | head`). That is no error, but
-        # Python would print one at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         return _explain_system(error)
 
 
 def _explain_system(error: OSError) -> int:
     """The message and exit status of an OSError: a path that cannot be used is the caller's mistake
-    (2), a full or broken disk is not (1).
+    (2), a full or broken disk is not (1), and a reader that has closed our output (`headwise … |
+    head`) is no error.
     """
+    _drop_unwritten()
+    if isinstance(error, BrokenPipeError):
+        return 0
     where = "" if error.filename is None else f"{error.filename}: "
     match error:
         case OSError(errno=errno.ENAMETOOLONG):
@@ -248,6 +253,17 @@ def _explain_system(error: OSError) -> int:
             return 1
     _complain(where + advice)
     return 2
+
+
+def _drop_unwritten() -> None:
+    """Drop what cannot be written to standard output: Python would try again at exit, and print an
+    error of its own.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> None:

@@ -10,7 +10,7 @@ from headwise.cli.options.model_paths import ServedModelPath
 from headwise.cli.options.parser import add_computing
 from headwise.cli.options.paths import Input
 from headwise.cli.terminal.wrapping import write_line
-from headwise.errors import UsageError
+from headwise.errors import StoppedBySignal, UsageError
 from headwise.language import say
 
 
@@ -166,7 +166,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     settings = _settings(arguments)
     models = load_models(arguments.models, device=arguments.device, precision=arguments.precision)
-    serve(models, settings, announce=announce, use_processes=True)
+    try:
+        serve(models, settings, announce=announce, use_processes=True)
+    except StoppedBySignal as stop:
+        # Every reply is sent and every worker has ended. Python would still take apart torch and
+        # the model, which takes seconds on a busy machine, while a service manager waits.
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(int(stop.code or 0))
     return 0
 
 

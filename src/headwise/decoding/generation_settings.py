@@ -152,7 +152,20 @@ class GenerationSettings(Settings):
 
 
 def check_phrase_texts(settings: GenerationSettings) -> None:
-    """Refuse phrases that are empty, contradict each other, or cannot be planned for."""
+    """Refuse phrases that are no text or empty, contradict each other, or cannot be planned
+    for.
+    """
+    for phrase in (*settings.forbidden, *settings.required, settings.prefix):
+        try:
+            phrase.encode()
+        except UnicodeEncodeError as error:
+            raise SettingsError(
+                f"the prefix or the forbidden or required phrase {phrase!r} is not UTF-8 at "
+                f"character {error.start + 1}; give text in UTF-8, on the command line in a UTF-8 "
+                "locale such as LC_ALL=C.UTF-8",
+                f"前缀、禁用或必需短语 {phrase!r} 的第 {error.start + 1} 个字符不是 UTF-8；"
+                "请给出 UTF-8 文本，命令行请使用 UTF-8 区域设置，例如 LC_ALL=C.UTF-8",
+            ) from error
     for phrase in (*settings.forbidden, *settings.required):
         if not single_spaced(phrase):
             raise SettingsError(

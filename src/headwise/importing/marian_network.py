@@ -190,6 +190,14 @@ def _tables(
 
 def _bias(given: _Given, files: MarianFiles, order: Tensor) -> dict[str, Tensor]:
     found = given.weights.get(BIAS)
+    if found is not None and found.numel() != len(files.lists[1]):
+        raise CheckpointError(
+            f"has a bias of {found.numel():,} numbers for a list of {len(files.lists[1]):,} "
+            "pieces; use the files of one model",
+            f"输出偏置有 {found.numel():,} 个数，而词元表有 {len(files.lists[1]):,} 个词元；"
+            "请使用同一个模型的文件",
+            file=files.directory / WEIGHTS,
+        )
     bias = torch.zeros(len(order)) if found is None else found.flatten()[order].clone()
     bias[1] = NEVER
     if files.generation.get("renormalize_logits"):

@@ -37,6 +37,7 @@ from headwise.training.orphaned_run import (
     newest_named,
     require_checkpoints,
 )
+from headwise.training.run_directory import WRITTEN
 from headwise.training.run_lock import lock_is_held
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe, require_recipe
@@ -198,7 +199,7 @@ def _data(path: Path) -> Iterator[Finding]:
 
 def _leftovers(path: Path) -> Iterator[Finding]:
     """Files that a killed process left behind, and checkpoints that resuming has set aside."""
-    for left in find_leftovers(path):
+    for left in find_leftovers(path, WRITTEN):
         original = left.with_name(left.name.removesuffix(REPLACED))
         if left.name.endswith(REPLACED) and not original.exists():
             text = say(

@@ -288,7 +288,12 @@ def walk(
     candidates, others = [kind], list[SettingsClass]()
     parts: list[Any] = []
     for number, part in enumerate(location):
-        tagged = [one for one in candidates if _tag(one) == part or one.__name__ == part]
+        # Only a choice has tags: a key of the only type may have the name of its kind.
+        tagged = [
+            one
+            for one in candidates
+            if (_tag(one) == part and len(candidates) > 1) or one.__name__ == part
+        ]
         if number > 0 and (tagged or part in _PLAIN_MEMBERS):
             if tagged:
                 others = [one for one in candidates if one not in tagged and _tag(one) is not None]

@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +27,10 @@ RETIRED = ".retired"
 """Suffix of a directory that is being deleted."""
 REPLACED = ".replaced"
 """Suffix of a directory that is being replaced."""
+_TEMPORARY = re.compile(
+    rf"(.+?)(?:\.\d+)?(?:{'|'.join(map(re.escape, (INCOMPLETE, RETIRED, REPLACED)))})", re.DOTALL
+)
+"""A temporary name: that of the result, for a file the number of the process, and a suffix."""
 _HERE = -100  # AT_FDCWD: names are relative to the working directory
 _EXCHANGE = 2  # RENAME_EXCHANGE
 
@@ -116,16 +121,26 @@ def remove_directory(path: Path) -> None:
     shutil.rmtree(retired, ignore_errors=True)
 
 
-def find_leftovers(path: Path) -> list[Path]:
-    """What a kill left in a directory: unpublished, being deleted, or being replaced."""
+def find_leftovers(path: Path, own: re.Pattern[str]) -> list[Path]:
+    """What a kill left in a directory: unpublished, being deleted, or being replaced.
+
+    `own` matches the relative paths that the writer of this directory writes to: a user's
+    `notes.incomplete` has such a suffix too, and is none of them.
+    """
     children = [*path.glob("*"), *path.glob("*/*")]
-    left = {child for child in children if child.name.endswith((INCOMPLETE, RETIRED, REPLACED))}
+    left = {child for child in children if is_leftover(child.relative_to(path).as_posix(), own)}
     return sorted(child for child in left if child.parent not in left)
 
 
-def remove_leftovers(path: Path) -> None:
+def is_leftover(name: str, own: re.Pattern[str]) -> bool:
+    """Whether a path is the temporary name of one that `own` matches."""
+    original = _TEMPORARY.fullmatch(name)
+    return original is not None and own.fullmatch(original[1]) is not None
+
+
+def remove_leftovers(path: Path, own: re.Pattern[str]) -> None:
     """Clean up after a kill; a replaced directory without a successor is restored."""
-    for child in find_leftovers(path):
+    for child in find_leftovers(path, own):
         original = child.with_name(child.name.removesuffix(REPLACED))
         if child.name.endswith(REPLACED) and not original.exists():
             child.rename(original)

@@ -12,6 +12,7 @@ bit flips, full disks and a second trainer.
 """
 
 import logging
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,7 +22,14 @@ from typing import Any, Self
 from headwise.errors import CheckpointError, UsageError
 from headwise.language import say
 from headwise.settings.added_kinds import PACKAGES
-from headwise.storage import INCOMPLETE, RETIRED, remove_directory, remove_leftovers, write_text
+from headwise.storage import (
+    INCOMPLETE,
+    RETIRED,
+    is_leftover,
+    remove_directory,
+    remove_leftovers,
+    write_text,
+)
 from headwise.training.averaging import SnapshotFolder
 from headwise.training.checkpoints import (
     Checkpoint,
@@ -43,6 +51,7 @@ from headwise.training.run_recipe import (
     Complete,
     check_recipe,
     is_sealed,
+    is_written,
     read_run_recipe,
     require_recipe,
     sealed_recipe,
@@ -53,6 +62,11 @@ logger = logging.getLogger(__name__)
 
 PREPARED = "prepared.json"
 """The file in `data/` that describes prepared data."""
+WRITTEN = re.compile(
+    r"recipe\.yaml|log\.jsonl|LATEST|(?:notes|adaptation)\.json|model|data"
+    r"|(?:data|translations)/[^/]+|(?:checkpoints|best|snapshots)/step-\d+"
+)
+"""What a run writes under a temporary name first."""
 
 
 class RunDirectory:
@@ -86,7 +100,7 @@ class RunDirectory:
         lock = take_lock(path)
         try:
             check_directory(path, recipe, resume=resume, complete=complete)
-            remove_leftovers(path)
+            remove_leftovers(path, WRITTEN)
             sealed = sealed_recipe(recipe)
             write_text(path / RECIPE, sealed)
         except BaseException:
@@ -262,7 +276,7 @@ def _is_foreign(child: Path) -> bool:
     """Whether the directory contains something else; data may be prepared before a run begins."""
     ours = (
         child.name == ".lock"
-        or child.name.endswith(INCOMPLETE)
+        or is_leftover(child.name, WRITTEN)
         or (child.name == "data" and (child / PREPARED).is_file())
     )
     return not ours
@@ -270,14 +284,17 @@ def _is_foreign(child: Path) -> bool:
 
 def has_learnt(path: Path) -> bool:
     """Whether a run has left weights, intact or damaged; prepared data and logs can be made
-    again.
+    again. Without a recipe that a run has sealed, the names of folders are not enough.
     """
-    folders = ("checkpoints", "best", "snapshots", "model")
-    return any(
-        not child.name.endswith((INCOMPLETE, RETIRED))
-        for name in folders
+    left = [
+        child
+        for name in ("checkpoints", "best", "snapshots")
         for child in (path / name).glob("*")
-    )
+        if not child.name.endswith((INCOMPLETE, RETIRED))
+    ]
+    if (path / RECIPE).is_file() and is_sealed(path / RECIPE):
+        return bool(left) or any((path / "model").glob("*"))
+    return any(map(is_written, (*left, path / "model")))
 
 
 def _say_begun_anew(

@@ -21,6 +21,7 @@ from headwise.errors import CheckpointError, SettingsError, UsageError
 from headwise.language import say
 from headwise.settings import read_settings_file
 from headwise.settings.added_kinds import PACKAGES, MissingPackageError
+from headwise.storage import MANIFEST
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ def read_run_recipe(path: Path, complete: Complete | None = None) -> Mapping[str
 
 def require_recipe(path: Path) -> None:
     """Refuse a run that has checkpoints but no recipe any more, and say where a copy is."""
-    if not path.exists() and (path.parent / "checkpoints").is_dir():
+    if not path.exists() and any(map(is_written, path.parent.glob("checkpoints/*"))):
         en, zh = where_a_copy_is(path)
         raise CheckpointError(
             f"is missing, resuming is not possible; {en}",
@@ -109,15 +110,25 @@ def require_recipe(path: Path) -> None:
         )
 
 
+def is_written(folder: Path) -> bool:
+    """Whether a run wrote this checkpoint, intact or damaged; a name alone does not tell."""
+    return any((folder / name).is_file() for name in (MANIFEST, FILE, "state.json"))
+
+
 def where_a_copy_is(path: Path) -> tuple[str, str]:
     copies = sorted(
         path.parent.glob(f"checkpoints/step-*/{FILE}"), key=lambda copy: copy.stat().st_mtime
     )
     if copies:
         return f"to mend it: cp {copies[-1]} {path}", f"恢复办法：cp {copies[-1]} {path}"
+    if any(path.parent.glob("checkpoints/*")):
+        return (
+            "no checkpoint here has a copy: put one back, or start again in another directory",
+            "此处的检查点都没有副本：请放回一份，或在别的目录重新开始",
+        )
     return (
-        "there is no checkpoint yet, so nothing is lost: remove the directory and start again",
-        "尚无检查点，没有损失：请删除该目录重新开始",
+        "there is no checkpoint yet, so nothing is lost: start again in another directory",
+        "尚无检查点，没有损失：请在别的目录重新开始",
     )
 
 

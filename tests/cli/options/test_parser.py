@@ -1,3 +1,4 @@
+import argparse
 import resource
 import subprocess
 import sys
@@ -5,6 +6,7 @@ import sys
 import pytest
 
 import headwise as package
+from headwise.cli.options.parser import positive
 from tests.cli.conftest import Headwise
 
 
@@ -44,6 +46,13 @@ def test_nothing_heavy_is_imported_for_the_help_or_by_the_package() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("number", [2**31, 10**22, "9" * 5000])
+def test_a_number_that_no_library_can_count_to_is_refused(number: int | str) -> None:
+    assert positive(str(2**31 - 1)) == 2**31 - 1
+    with pytest.raises(argparse.ArgumentTypeError, match="at most 2,147,483,647; give one such"):
+        positive(str(number))
 
 
 def test_the_version_and_the_program_as_a_module() -> None:

@@ -15,18 +15,22 @@ import pytest
 from headwise.data.pairs.choices import DataSettings, read_corpus
 from headwise.errors import CheckpointError, DataError, UsageError
 from headwise.pocket import texts
-from headwise.storage import read_sealed_json
+from headwise.storage import read_sealed_json, write_sealed_json
 from headwise.tasks.translation import distillation_search
 from headwise.tasks.translation.distillation import distil, teacher_fingerprint
 from headwise.tasks.translation.distillation_request import DistillationRequest, DistilledCorpus
-from headwise.tasks.translation.distillation_search import Distiller
-from headwise.tasks.translation.distillation_shards import part_of_output
+from headwise.tasks.translation.distillation_search import Distilled, Distiller
+from headwise.tasks.translation.distillation_shards import WorkDirectory, part_of_output
 from headwise.tasks.translation.translator import Translator
 
 ROOT = Path(__file__).resolve().parents[3]
 COUNT, SHARD = 37, 7
 SEARCH = ("size=2", "at_limit=end")
 """The tiny teacher has not learnt to end its sentences."""
+JOB_KEYS = (
+    *("format", "languages", "mode", "keep", "shard", "precision", "filter", "row_tokens"),
+    *("teacher", "decoding", "corpora", "source"),
+)
 ANY_RATIO = ("data.filter.max_ratio=null",)
 
 
@@ -113,6 +117,38 @@ def test_no_more_is_done_twice(tiny_run, tmp_path, files, monkeypatch) -> None:
     monkeypatch.delattr(Distiller, "translate")
     assert distil(request) == before
     assert not part_of_output(request.output).exists()
+
+
+def test_what_is_not_the_rest_of_the_distillation_stays(tiny_run, tmp_path, files, caplog) -> None:
+    request = request_of(tiny_run, tmp_path / "out", files[:1], shard=COUNT)
+    description = distil(request).description
+    part = part_of_output(request.output)
+    part.mkdir()
+    (part / "diary.txt").write_text("mine", encoding="utf-8")
+    distil(request)
+    assert (part / "diary.txt").read_text(encoding="utf-8") == "mine"
+    assert "it stays as it is" in caplog.text
+    job = {key: description[key] for key in JOB_KEYS}
+    write_sealed_json(part / "job.json", {**job, "keep": 2})
+    before = sorted(part.iterdir())
+    distil(request)
+    assert sorted(part.iterdir()) == before, "it is other work"
+    write_sealed_json(part / "job.json", job)
+    with WorkDirectory(request.output) as work:
+        work.begin(job, 1)
+        work.write(0, [Distilled("a", "b", None)], {})
+        distil(request)
+        assert (part / "00000").is_dir(), "another process holds it"
+    distil(request)
+    assert [child.name for child in part.iterdir()] == ["diary.txt"]
+
+
+def test_a_file_of_the_users_own_is_not_taken_for_a_leftover(tiny_run, tmp_path, files) -> None:
+    notes = tmp_path / "out.part" / "notes.incomplete"
+    notes.mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"out.part exists already and holds no unfinished"):
+        distil(request_of(tiny_run, tmp_path / "out", files))
+    assert notes.is_dir()
 
 
 class Stop(Exception):

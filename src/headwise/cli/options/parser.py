@@ -32,15 +32,19 @@ _CHINESE = (
 )
 
 
+LARGEST_COUNT = 2**31 - 1
+
+
 def positive(text: str) -> int:
-    """The type of options that are whole numbers from 1 on."""
+    """The type of options that are whole numbers from 1 on, which any library can count with."""
     with contextlib.suppress(ValueError):
-        if (number := int(text)) >= 1:
+        if 1 <= (number := int(text)) <= LARGEST_COUNT:
             return number
     raise argparse.ArgumentTypeError(
         say(
-            f"{text!r} is not a whole number from 1 on; give one such as 4",
-            f"{text!r} 不是正整数；请给出例如 4",
+            f"{text!r:.60} is not a whole number from 1 on, at most {LARGEST_COUNT:,}; give one "
+            "such as 4",
+            f"{text!r:.60} 不是正整数，或大于 {LARGEST_COUNT:,}；请给出例如 4",
         )
     )
 
@@ -172,6 +176,12 @@ class Parser(argparse.ArgumentParser):
         if isinstance(action.type, type) and issubclass(action.type, Output):
             action.help += action.type.note()
         return super()._add_action(action)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write help, usage or version; argparse would ignore a full disk."""
+        stream = sys.stderr if file is None else file
+        stream.write(message or "")
+        stream.flush()
 
     def error(self, message: str, *, meant: str = "") -> NoReturn:
         """Print the error and a guess of what was `meant`, and exit with status 2."""

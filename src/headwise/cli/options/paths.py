@@ -158,7 +158,8 @@ class Output(str):
         """Refuse a path that would only fail after the work is done."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.stat(self)  # a name that is too long, circular links, a directory without permission
-        above = next(parent for parent in Path(self).absolute().parents if parent.exists())
+        whole = Path(self).absolute()
+        above = next((parent for parent in whole.parents if parent.exists()), whole)  # "/" has none
         if not above.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self))
         if not Path(self).exists() and not os.access(above, os.W_OK | os.X_OK):

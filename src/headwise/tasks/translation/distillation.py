@@ -80,12 +80,13 @@ def distil(request: DistillationRequest, *, events: Events | None = None) -> Dis
                 }
             )
             done = find_finished(request.output, job)
+            if done is not None:
+                work.remove_finished(job)
             missing = [] if done else work.begin(job, num_shards(sources.sentences, request.shard))
             return {"job": job, "missing": missing, "done": done}
 
         plan = processes.ask_first(begin)
         if plan["done"] is not None:
-            work.remove()  # what a kill left after the corpus was published
             watcher.note(say(f"{request.output} is complete already", f"{request.output} 已经完成"))
             return DistilledCorpus(request.output, plan["done"])
         translator = Translator(bundle, device=request.device, precision=request.precision)

@@ -10,9 +10,11 @@ the text depends on (teacher, sources, search, filters). Other work is not conti
 Tested by killing the process at random moments, flipping bytes, and changing each entry of the job.
 """
 
+import contextlib
 import json
 import logging
-import shutil
+import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,11 +30,13 @@ from headwise.data.pairs.sealed_corpus import (
 from headwise.errors import CheckpointError, UsageError
 from headwise.language import say
 from headwise.storage import (
-    INCOMPLETE,
+    MANIFEST,
+    is_leftover,
     publish_directory,
     read_json,
     read_sealed_json,
     refuse_sealed,
+    remove_directory,
     remove_leftovers,
     verify_directory,
     write_json,
@@ -48,6 +52,8 @@ JOB, COUNTS = "job.json", "counts.json"
 PART = ".part"
 SOURCE, TARGET, REFERENCE = "source.txt", "target.txt", "reference.txt"
 _LOCK = ".lock"
+_WRITTEN = re.compile(rf"{re.escape(JOB)}|\d{{5,}}")
+"""What is written into the directory under a temporary name first."""
 
 Job = Mapping[str, Any]
 
@@ -66,6 +72,12 @@ def part_of_output(output: Path) -> Path:
 
 def check_output(output: Path) -> None:
     """Refuse an output that holds something other than a distilled corpus."""
+    if output.name in ("", ".."):
+        raise UsageError(
+            f"{output} cannot be an --output, because the shards are kept beside it under a like "
+            "name; give a directory by its name",
+            f"{output} 不能作为 --output，因为分片要以相近的名字存放在其旁边；请给出目录名",
+        )
     refuse_sealed(output.absolute().parent)
     if _is_free(output) or (output / DESCRIPTION).is_file():
         return
@@ -149,7 +161,7 @@ class WorkDirectory:
             )
         self.path.mkdir(parents=True, exist_ok=True)
         self._take()
-        remove_leftovers(self.path)
+        remove_leftovers(self.path, _WRITTEN)
         if (self.path / JOB).exists():
             needed = tuple(name for name in job if name not in LATER)
             found = read_sealed_json(self.path / JOB, needed, remedy=_start_again(self.path))
@@ -166,7 +178,8 @@ class WorkDirectory:
 
     def _is_empty(self) -> bool:
         return self.path.is_dir() and all(
-            child.name == _LOCK or child.name.endswith(INCOMPLETE) for child in self.path.iterdir()
+            child.name == _LOCK or is_leftover(child.name, _WRITTEN)
+            for child in self.path.iterdir()
         )
 
     def _take(self) -> None:
@@ -237,12 +250,52 @@ class WorkDirectory:
             write_sealed_json(folder / DESCRIPTION, description)
         self.remove()
 
+    def remove_finished(self, job: Job) -> None:
+        """Remove what a kill left after the corpus was published; whatever is not surely the rest
+        of this job stays.
+        """
+        if not self.path.exists():
+            return
+        if self._is_rest_of(job):
+            with contextlib.suppress(UsageError):  # another process works in it
+                self._take()
+                self.remove()
+        if self.path.exists():
+            logger.warning(
+                "%s",
+                say(
+                    f"{self.path} is not needed for this corpus, and holds more than the rest of "
+                    "this distillation: it stays as it is",
+                    f"{self.path} 与这份语料无关，其中不只是本次蒸馏的剩余文件：保持原样",
+                ),
+            )
+
+    def _is_rest_of(self, job: Job) -> bool:
+        if self._is_empty():
+            return True
+        try:
+            found = read_sealed_json(self.path / JOB, tuple(job), remedy=_start_again(self.path))
+        except (CheckpointError, OSError):
+            return False
+        return not _differences(found, job)
+
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove what this class writes, and the directory if nothing else is in it; the lock is
+        held. The job goes last, because only with it the rest is known to be ours.
+        """
+        assert self._lock is not None or os.name != "posix"
+        remove_leftovers(self.path, _WRITTEN)
+        for child in self.path.iterdir():
+            if re.fullmatch(r"\d{5,}", child.name) and (child / MANIFEST).is_file():
+                remove_directory(child)
+        for name in (JOB, _LOCK):
+            (self.path / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody else put something there
+            self.path.rmdir()
 
 
 def _start_again(path: Path) -> tuple[str, str]:
-    return f"remove {path} to start again", f"请删除 {path} 重新开始"
+    return f"move {path} away to start again", f"请移走 {path} 后重新开始"
 
 
 def _write_lines(path: Path, lines: Sequence[str]) -> None:
@@ -256,5 +309,8 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def describe_json(value: Any) -> Any:
-    """A value as JSON reads it back, so that it equals what a file says."""
-    return json.loads(json.dumps(value))
+    """A value as JSON reads it back, so that it equals what a file says. A byte of a path that is
+    not UTF-8 is named by its number, because a file of JSON cannot hold it.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(re.sub("[\ud800-\udfff]", lambda one: rf"\\x{ord(one[0]) & 255:02x}", text))
