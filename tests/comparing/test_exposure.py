@@ -20,10 +20,10 @@ from headwise.errors import DataError, UsageError
 from headwise.evaluation.translation import score_translations
 from headwise.explorer.pictures.exposure_plots import draw_exposure, make_figure
 from headwise.models.parallel.choices import ParallelSettings
+from headwise.tasks.translation.token_pair import TokenPair
 from headwise.tasks.translation.translator import Translator
 from headwise.tasks.translation.wrong_prefix import (
     LIKELY,
-    TokenPair,
     choose_wrong,
     continue_after,
     greedy_settings,

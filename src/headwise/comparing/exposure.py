@@ -23,10 +23,10 @@ from headwise.models.limits import target_limits
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.translation.forced_states import DecoderAgreement, measure_agreement
 from headwise.tasks.translation.length_limits import MAX_SOURCE_TOKENS
+from headwise.tasks.translation.token_pair import TokenPair
 from headwise.tasks.translation.translator import Translator
 from headwise.tasks.translation.wrong_prefix import (
     AfterPrefix,
-    TokenPair,
     choose_wrong,
     continue_after,
     measure_after_prefixes,

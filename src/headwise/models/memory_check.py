@@ -23,7 +23,7 @@ NEEDED: frozenset[MaskPart] = frozenset(("causal", "causal_offset", "window", "p
 
 
 @runtime_checkable
-class RememberingSettings(Protocol):
+class SettingsWithMemory(Protocol):
     """The settings of a model that may have a memory."""
 
     @property
@@ -36,7 +36,7 @@ class RememberingSettings(Protocol):
     def memory(self) -> LanguageMemorySettings: ...
 
 
-def check_memory(settings: RememberingSettings) -> None:
+def check_memory(settings: SettingsWithMemory) -> None:
     """Raise unless these settings can carry a memory, if they have one."""
     if not isinstance(settings.memory, SegmentMemory):
         return

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from headwise.decoding.results import Hypothesis
 from headwise.errors import UsageError
 from headwise.evaluation.rewards.declaration import Reward
-from headwise.tasks.translation.sampled_rows import TokenPair, Written, written
+from headwise.tasks.translation.sampled_rows import Written, written
+from headwise.tasks.translation.token_pair import TokenPair
 from headwise.text.tokenizer_pair import TokenizerPair
 
 SHOWN = 200

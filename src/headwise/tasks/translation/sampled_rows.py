@@ -20,18 +20,11 @@ from torch import Tensor
 
 from headwise.data.packing import PackedBatch
 from headwise.decoding.results import Hypothesis
+from headwise.tasks.translation.token_pair import TokenPair
 from headwise.text.tokenizer import EOS, PAD
 
 Written = tuple[int, ...]
 """The tokens of a translation with its end of sentence, if it has one."""
-
-
-@dataclass(frozen=True)
-class TokenPair:
-    """One sentence of the batch; both sides without their end of sentence."""
-
-    source: list[int]
-    target: list[int]
 
 
 def read_pairs(batch: PackedBatch) -> list[TokenPair]:

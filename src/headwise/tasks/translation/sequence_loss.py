@@ -41,7 +41,8 @@ from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.rewarded_samples import RewardedSamples, reward_samples
 from headwise.tasks.translation.sample_scores import RowScores, score_rows
-from headwise.tasks.translation.sampled_rows import SampledRows, TokenPair, read_pairs
+from headwise.tasks.translation.sampled_rows import SampledRows, read_pairs
+from headwise.tasks.translation.token_pair import TokenPair
 from headwise.text.tokenizer import EOS, PAD
 from headwise.text.tokenizer_pair import TokenizerPair
 from headwise.training.losses import LossSums

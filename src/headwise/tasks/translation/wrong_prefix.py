@@ -35,6 +35,7 @@ from headwise.errors import UsageError
 from headwise.evaluation.translation import TranslationScores, score_translations
 from headwise.randomness import numpy_generator
 from headwise.tasks.translation.forced_states import ROWS, states_along
+from headwise.tasks.translation.token_pair import TokenPair
 from headwise.tasks.translation.translator import Translator
 from headwise.text.phrase_matching import on_one_line
 from headwise.text.tokenizer import NUM_SPECIAL
@@ -43,14 +44,6 @@ WrongTokens = Literal["frequent", "likely"]
 POOL = 20
 LIKELY = 5
 Tokens = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class TokenPair:
-    """A sentence pair in the tokens of one translator, without their ends."""
-
-    source: Tokens
-    target: Tokens
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,7 @@ def measure_after_prefixes(
     translator: Translator, pairs: Sequence[TokenPair], wrong: Sequence[Tokens]
 ) -> AfterPrefix:
     """BLEU of the continuations after the right and after these wrong prefixes."""
-    right = [pair.target[: len(prefix)] for pair, prefix in zip(pairs, wrong, strict=True)]
+    right = [tuple(pair.target[: len(prefix)]) for pair, prefix in zip(pairs, wrong, strict=True)]
     references = [
         text_of(translator, pair.target[len(prefix) :])
         for pair, prefix in zip(pairs, wrong, strict=True)
