@@ -29,7 +29,7 @@ SEARCH = ("size=2", "at_limit=end")
 """The tiny teacher has not learnt to end its sentences."""
 JOB_KEYS = (
     *("format", "languages", "mode", "keep", "shard", "precision", "filter", "row_tokens"),
-    *("teacher", "decoding", "corpora", "source"),
+    *("teacher", "decoding", "corpora", "source", "drop_worst", "noise"),
 )
 ANY_RATIO = ("data.filter.max_ratio=null",)
 
