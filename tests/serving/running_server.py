@@ -60,7 +60,7 @@ class RunningServer:
         self.thread.start()
 
     def connect(self, *, sent: bytes = b"") -> socket.socket:
-        found = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        found = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         found.sendall(sent)
         return found
 
@@ -70,7 +70,7 @@ class RunningServer:
         assert not self.thread.is_alive()
 
     def is_answering(self) -> bool:
-        asking = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        asking = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         asking.request("GET", "/healthz")
         status = asking.getresponse().status
         asking.close()
@@ -84,7 +84,7 @@ async def _shout() -> AsyncIterator[str]:
 
 
 def read_all(connection: socket.socket) -> bytes:
-    connection.settimeout(10)
+    connection.settimeout(60)
     found = b""
     while more := connection.recv(65_536):
         found += more

@@ -159,9 +159,9 @@ def test_time_grows_with_length_alone(pattern: str) -> None:
         text = pattern * (length // len(pattern))
         best = float("inf")
         for _ in range(3):
-            begin = time.perf_counter()
+            begin = time.thread_time()
             tokenizer.encode(text)
-            best = min(best, time.perf_counter() - begin)
+            best = min(best, time.thread_time() - begin)
         return best
 
     assert seconds(40_000) < 8 * seconds(10_000) + 0.02
