@@ -33,7 +33,7 @@ from headwise.initialization import Unfilled, initialize
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.draft_decoder import DraftDecoder, DraftDecoderSettings
 from headwise.models.draft_heads import DraftHeads, DraftHeadSettings
-from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.encoder_decoder import AddedParts, EncoderDecoder
 from headwise.models.encoder_stack import (
     build_encoder_blocks,
     build_final_norm,
@@ -200,18 +200,8 @@ def build_model(
         model: TranslationModel
         match settings:
             case EncoderDecoderSettings():
-                heads = settings.draft_heads
-                drafting = DraftHeads(heads, dim=settings.dim) if heads.count else None
                 make: Callable[..., EncoderDecoder]
-                make = partial(
-                    EncoderDecoder,
-                    draft_heads=drafting,
-                    draft_decoder=_build_draft_decoder(settings),
-                    reward_baseline=(
-                        RewardBaseline(dim=settings.dim) if settings.reward_baseline else None
-                    ),
-                    views=_build_views(settings),
-                )
+                make = partial(EncoderDecoder, added=_build_added_parts(settings))
                 model = _assemble(settings, make, source_size=source_size, target_size=target_size)
             case ParallelSettings():
                 parts = build_parallel_parts(settings, target_size=target_size)
@@ -222,6 +212,16 @@ def build_model(
     if generator is not None:
         initialize(model, generator)
     return model
+
+
+def _build_added_parts(settings: EncoderDecoderSettings) -> AddedParts:
+    heads = settings.draft_heads
+    return AddedParts(
+        draft_heads=DraftHeads(heads, dim=settings.dim) if heads.count else None,
+        draft_decoder=_build_draft_decoder(settings),
+        reward_baseline=RewardBaseline(dim=settings.dim) if settings.reward_baseline else None,
+        views=_build_views(settings),
+    )
 
 
 def build_decoder_only(

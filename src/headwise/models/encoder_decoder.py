@@ -16,6 +16,7 @@ gradients included.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -36,6 +37,16 @@ from headwise.models.reward_baseline import RewardBaseline
 from headwise.models.source_views import SourceViews
 from headwise.models.translation_model import TranslationModel
 from headwise.settings.part_names import PartNames
+
+
+@dataclass(frozen=True)
+class AddedParts:
+    """Parts that a recipe may add to a translator."""
+
+    draft_heads: DraftHeads | None = None
+    draft_decoder: DraftDecoder | None = None
+    reward_baseline: RewardBaseline | None = None
+    views: SourceViews | None = None
 
 
 class EncoderDecoder(TranslationModel):
@@ -63,10 +74,7 @@ class EncoderDecoder(TranslationModel):
         encoder_norm: nn.Module,
         decoder_norm: nn.Module,
         output: nn.Linear,
-        draft_heads: DraftHeads | None = None,
-        draft_decoder: DraftDecoder | None = None,
-        reward_baseline: RewardBaseline | None = None,
-        views: SourceViews | None = None,
+        added: AddedParts | None = None,
     ) -> None:
         super().__init__()
         self.source_embedding = source_embedding
@@ -77,10 +85,11 @@ class EncoderDecoder(TranslationModel):
         self.encoder_norm = encoder_norm
         self.decoder_norm = decoder_norm
         self.output = output
-        self.draft_heads = draft_heads
-        self.draft_decoder = draft_decoder
-        self.reward_baseline = reward_baseline
-        self.views = views
+        added = AddedParts() if added is None else added
+        self.draft_heads = added.draft_heads
+        self.draft_decoder = added.draft_decoder
+        self.reward_baseline = added.reward_baseline
+        self.views = added.views
         self.is_causal = all(block.is_causal for block in decoder)
         """Whether the decoder writes from left to right; its blocks declare it."""
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())

@@ -127,7 +127,7 @@ def test_the_judge_prefers_what_it_chose(run: Path, tiny_run: Path) -> None:
     one = translator(TEXTS, translator.settings(noisy(tiny_run, samples=1)))
     many = translator(TEXTS, translator.settings(noisy(tiny_run, samples=6)))
     assert all(b.score >= a.score - 1e-5 for a, b in zip(one, many, strict=True))
-    assert len(translator._judges) == 1
+    assert len(translator.asked_models._judges) == 1
 
 
 def test_the_command_line_translates_with_a_judge(

@@ -21,7 +21,7 @@ from pydantic import Field
 from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
-from headwise.decoding.generator import NO_WATCHER, Generator, Watcher
+from headwise.decoding.generator import Watcher
 from headwise.decoding.parallel.ctc import (
     CtcPath,
     Fusion,
@@ -32,11 +32,11 @@ from headwise.decoding.parallel.ctc import (
 )
 from headwise.decoding.parallel.excluded_tokens import excluded_tokens
 from headwise.decoding.parallel.language_fusion import FusedSettings, PrefixModel
+from headwise.decoding.parallel.parallel_generator import ParallelGenerator
 from headwise.decoding.parallel.protocol import AlignedModel
 from headwise.decoding.records import MOST_PLACES, AlignmentRecord, best_choices
 from headwise.decoding.request_option import RequestOption
-from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
-from headwise.decoding.rules.constraints import SentenceRules
+from headwise.decoding.results import Hypothesis, SearchResult, written_at_once
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.text.tokenizer import EOS, PAD
@@ -70,30 +70,24 @@ class CtcBeamSettings(FusedSettings):
         return self.model_copy(update={"num_best": count, "size": max(self.size, count)})
 
 
-class CtcSearch(Generator):
+class CtcSearch(ParallelGenerator):
     honours: ClassVar[frozenset[Rule]] = frozenset({"allow_unknown"})
 
     def __init__(self, model: AlignedModel, language: PrefixModel | None = None) -> None:
         self.model, self.language = model, language
 
-    @torch.no_grad()
-    def generate_batch(
+    def write_batch(
         self,
         sources: Sequence[Sequence[int]],
         settings: GenerationSettings,
-        rules: SentenceRules | Sequence[SentenceRules] | None = None,
         *,
-        numbers: Sequence[int] | None = None,
-        traced: bool = False,
-        watcher: Watcher = NO_WATCHER,
+        numbers: Sequence[int],
+        traced: bool,
+        watcher: Watcher,
     ) -> list[SearchResult]:
         if watcher.before_step is not None:
             watcher.before_step()
-        filled = [i for i, source in enumerate(sources) if len(source)]
-        results = [EMPTY_RESULT] * len(sources)
-        if not filled:
-            return results
-        memory = self.model.read_sources([sources[i] for i in filled])
+        memory = self.model.read_sources(sources)
         scores, count = self.model.predict_upsampled(memory)
         scores[..., list(excluded_tokens(settings)[1:])] = -torch.inf  # all but the blank
         if isinstance(settings, CtcBeamSettings):
@@ -102,18 +96,15 @@ class CtcSearch(Generator):
             best = scores.max(-1)
             paths = best_paths(best.indices, best.values, position_count=count)
             found = [[(_as_hypothesis(path, path.log_probability), path)] for path in paths]
-        for row, (i, hypotheses) in enumerate(zip(filled, found, strict=True)):
-            limit = limit_for(settings.max_length, len(sources[i])) - 1
+        results = []
+        for row, (source, hypotheses) in enumerate(zip(sources, found, strict=True)):
+            limit = limit_for(settings.max_length, len(source)) - 1
             kept = tuple(_cut(one, limit) for one, _ in hypotheses)
-            results[i] = SearchResult(kept)
+            result = SearchResult(kept)
             if traced:
-                results[i] = SearchResult(
-                    kept,
-                    passes=written_at_once(kept[0]),
-                    record=_record(scores[row, : int(count[row])], hypotheses[0][1]),
-                )
-            if watcher.on_result is not None:
-                watcher.on_result(i, results[i])
+                record = _record(scores[row, : int(count[row])], hypotheses[0][1])
+                result = SearchResult(kept, passes=written_at_once(kept[0]), record=record)
+            results.append(result)
         return results
 
     def _search(

@@ -17,52 +17,42 @@ from torch import Tensor
 
 from headwise.data.token_edits import PLACEHOLDER
 from headwise.decoding.generation_settings import GenerationSettings
-from headwise.decoding.generator import NO_WATCHER, Generator, Watcher
+from headwise.decoding.generator import Watcher
 from headwise.decoding.parallel.edits import EditSettings, search_edits
 from headwise.decoding.parallel.one_pass import certain_end
+from headwise.decoding.parallel.parallel_generator import ParallelGenerator
 from headwise.decoding.parallel.protocol import EditedModel
-from headwise.decoding.results import EMPTY_RESULT, SearchResult
-from headwise.decoding.rules.constraints import SentenceRules
+from headwise.decoding.results import SearchResult
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.text.tokenizer import BOS, EOS
 
 
-class EditSearch(Generator):
+class EditSearch(ParallelGenerator):
     honours: ClassVar[frozenset[Rule]] = frozenset({"allow_unknown"})
 
     def __init__(self, model: EditedModel) -> None:
         self.model = model
 
-    @torch.no_grad()
-    def generate_batch(
+    def write_batch(
         self,
         sources: Sequence[Sequence[int]],
         settings: GenerationSettings,
-        rules: SentenceRules | Sequence[SentenceRules] | None = None,
         *,
-        numbers: Sequence[int] | None = None,
-        traced: bool = False,
-        watcher: Watcher = NO_WATCHER,
+        numbers: Sequence[int],
+        traced: bool,
+        watcher: Watcher,
     ) -> list[SearchResult]:
         assert isinstance(settings, EditSettings)
-        filled = [i for i, source in enumerate(sources) if len(source)]
-        results = [EMPTY_RESULT] * len(sources)
-        if not filled:
-            return results
-        policies = self.model.policies(self.model.read_sources([sources[i] for i in filled]))
+        policies = self.model.policies(self.model.read_sources(sources))
         found = search_edits(
             policies,
-            [limit_for(settings.max_length, len(sources[i])) for i in filled],
+            [limit_for(settings.max_length, len(source)) for source in sources],
             settings,
             traced=traced,
             before_round=watcher.before_step,
         )
-        for i, one in zip(filled, found, strict=True):
-            results[i] = SearchResult((one.hypothesis,), passes=one.rounds)
-            if watcher.on_result is not None:
-                watcher.on_result(i, results[i])
-        return results
+        return [SearchResult((one.hypothesis,), passes=one.rounds) for one in found]
 
     @torch.no_grad()
     def read(

@@ -22,7 +22,7 @@ from pydantic import Field
 from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
-from headwise.decoding.generator import NO_WATCHER, Generator, Watcher
+from headwise.decoding.generator import Watcher
 from headwise.decoding.parallel.excluded_tokens import excluded_tokens
 from headwise.decoding.parallel.graph import (
     Graph,
@@ -34,6 +34,7 @@ from headwise.decoding.parallel.graph import (
 )
 from headwise.decoding.parallel.graph_beam import GraphBeam, beam_texts
 from headwise.decoding.parallel.language_fusion import FusedSettings, Prefix, PrefixModel
+from headwise.decoding.parallel.parallel_generator import ParallelGenerator
 from headwise.decoding.parallel.protocol import GraphModel
 from headwise.decoding.records import (
     MOST_PLACES,
@@ -43,8 +44,7 @@ from headwise.decoding.records import (
     possible_choices,
 )
 from headwise.decoding.request_option import RequestOption
-from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
-from headwise.decoding.rules.constraints import SentenceRules
+from headwise.decoding.results import Hypothesis, SearchResult, written_at_once
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.text.tokenizer import BOS, EOS
@@ -102,47 +102,38 @@ class GraphBeamSettings(FusedSettings, _GraphSettings):
         return self.model_copy(update={"num_best": count, "size": max(self.size, count)})
 
 
-class GraphSearch(Generator):
+class GraphSearch(ParallelGenerator):
     honours: ClassVar[frozenset[Rule]] = frozenset({"allow_unknown"})
 
     def __init__(self, model: GraphModel, language: PrefixModel | None = None) -> None:
         self.model = model
         self.language = None if language is None else AfterBegin(language)
 
-    @torch.no_grad()
-    def generate_batch(
+    def write_batch(
         self,
         sources: Sequence[Sequence[int]],
         settings: GenerationSettings,
-        rules: SentenceRules | Sequence[SentenceRules] | None = None,
         *,
-        numbers: Sequence[int] | None = None,
-        traced: bool = False,
-        watcher: Watcher = NO_WATCHER,
+        numbers: Sequence[int],
+        traced: bool,
+        watcher: Watcher,
     ) -> list[SearchResult]:
         if watcher.before_step is not None:
             watcher.before_step()
-        filled = [i for i, source in enumerate(sources) if len(source)]
-        results = [EMPTY_RESULT] * len(sources)
-        if not filled:
-            return results
-        memory = self.model.read_sources([sources[i] for i in filled])
+        memory = self.model.read_sources(sources)
         # A path has two tokens more than the text, <s> and </s>, of which a limit counts the last.
-        limits = [limit_for(settings.max_length, len(sources[i])) + 1 for i in filled]
+        limits = [limit_for(settings.max_length, len(source)) + 1 for source in sources]
         is_beam = isinstance(settings, GraphBeamSettings)
         graph = self.graph(memory, settings, count=NUM_RANKED if is_beam or traced else 1)
         found = search_graph(graph, settings, longest=max(limits), language=self.language)
-        for row, (i, limit, texts) in enumerate(zip(filled, limits, found, strict=True)):
+        results = []
+        for row, (limit, texts) in enumerate(zip(limits, found, strict=True)):
             kept = tuple(_cut(one, limit - 2) for one, _ in texts)
-            results[i] = SearchResult(kept)
+            result = SearchResult(kept)
             if traced:
-                results[i] = SearchResult(
-                    kept,
-                    passes=written_at_once(kept[0]),
-                    record=_record(graph, row, texts[0][1]),
-                )
-            if watcher.on_result is not None:
-                watcher.on_result(i, results[i])
+                record = _record(graph, row, texts[0][1])
+                result = SearchResult(kept, passes=written_at_once(kept[0]), record=record)
+            results.append(result)
         return results
 
     def graph(self, memory: Any, settings: GenerationSettings, *, count: int) -> Graph:

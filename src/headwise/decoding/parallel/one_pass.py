@@ -23,7 +23,7 @@ from pydantic import Field
 from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
-from headwise.decoding.generator import NO_WATCHER, Generator, Watcher
+from headwise.decoding.generator import Watcher
 from headwise.decoding.parallel.excluded_tokens import excluded_tokens
 from headwise.decoding.parallel.mask_predict import (
     CandidatePass,
@@ -31,11 +31,11 @@ from headwise.decoding.parallel.mask_predict import (
     read_passes,
     run_passes,
 )
+from headwise.decoding.parallel.parallel_generator import ParallelGenerator
 from headwise.decoding.parallel.protocol import ParallelModel, PartialTargets
 from headwise.decoding.records import LengthRecord
 from headwise.decoding.request_option import RequestOption
-from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult
-from headwise.decoding.rules.constraints import SentenceRules
+from headwise.decoding.results import Hypothesis, SearchResult
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.text.tokenizer import EOS, PAD
@@ -73,7 +73,7 @@ class OnePassSettings(GenerationSettings):
     is taken."""
 
 
-class OnePass(Generator):
+class OnePass(ParallelGenerator):
     """One pass or several over the candidates of each sentence."""
 
     honours: ClassVar[frozenset[Rule]] = frozenset({"min_length", "allow_unknown"})
@@ -81,24 +81,18 @@ class OnePass(Generator):
     def __init__(self, model: ParallelModel) -> None:
         self.model = model
 
-    @torch.no_grad()
-    def generate_batch(
+    def write_batch(
         self,
         sources: Sequence[Sequence[int]],
         settings: GenerationSettings,
-        rules: SentenceRules | Sequence[SentenceRules] | None = None,
         *,
-        numbers: Sequence[int] | None = None,
-        traced: bool = False,
-        watcher: Watcher = NO_WATCHER,
+        numbers: Sequence[int],
+        traced: bool,
+        watcher: Watcher,
     ) -> list[SearchResult]:
         assert isinstance(settings, OnePassSettings | MaskPredictSettings)
-        filled = [i for i, source in enumerate(sources) if len(source)]
-        results = [EMPTY_RESULT] * len(sources)
-        if not filled:
-            return results
-        memory = self.model.read_sources([sources[i] for i in filled])
-        limits = [limit_for(settings.max_length, len(sources[i])) for i in filled]
+        memory = self.model.read_sources(sources)
+        limits = [limit_for(settings.max_length, len(source)) for source in sources]
         candidates, ends = propose_lengths(
             self.model, memory, limits, count=settings.lengths, shortest=settings.min_length + 1
         )
@@ -106,18 +100,18 @@ class OnePass(Generator):
         written = hypotheses_of(self.model, candidates, ends, passes, limits=limits)
         rows = rows_by_score(candidates, [one.score for one in written])
         num_best = settings.num_best if isinstance(settings, MaskPredictSettings) else 1
-        for i, own in zip(filled, rows, strict=True):
-            best = written[own[0]]
+        results = []
+        for own in rows:
             hypotheses = tuple(written[row] for row in own[:num_best])
-            results[i] = SearchResult(hypotheses)
+            result = SearchResult(hypotheses)
             if traced:
-                results[i] = SearchResult(
+                num_words = len(hypotheses[0].tokens)
+                result = SearchResult(
                     hypotheses,
-                    passes=read_passes(passes, row=own[0], num_words=len(best.tokens)),
+                    passes=read_passes(passes, row=own[0], num_words=num_words),
                     record=self._tried_lengths(candidates, ends, own, written),
                 )
-            if watcher.on_result is not None:
-                watcher.on_result(i, results[i])
+            results.append(result)
         return results
 
     def _tried_lengths(

@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
-from headwise.decoding.generator import NO_WATCHER, Generator, Watcher
+from headwise.decoding.generator import Watcher
 from headwise.decoding.parallel.crf import find_best_path, follow_path
 from headwise.decoding.parallel.excluded_tokens import exclude, excluded_tokens
 from headwise.decoding.parallel.one_pass import (
@@ -31,10 +31,10 @@ from headwise.decoding.parallel.one_pass import (
     of_lengths,
     propose_lengths,
 )
+from headwise.decoding.parallel.parallel_generator import ParallelGenerator
 from headwise.decoding.parallel.protocol import CopiedSources, PartialTargets, SequenceModel
 from headwise.decoding.records import FertilityRecord
-from headwise.decoding.results import EMPTY_RESULT, Hypothesis, SearchResult, written_at_once
-from headwise.decoding.rules.constraints import SentenceRules
+from headwise.decoding.results import Hypothesis, SearchResult, written_at_once
 from headwise.decoding.rules.honoured_rules import Rule
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.text.tokenizer import BOS, EOS, PAD
@@ -53,46 +53,34 @@ class Proposals(NamedTuple):
     """What the decoder reads, if that follows from fertilities."""
 
 
-class SequencePass(Generator):
+class SequencePass(ParallelGenerator):
     honours: ClassVar[frozenset[Rule]] = frozenset({"min_length", "allow_unknown"})
 
     def __init__(self, model: SequenceModel) -> None:
         self.model = model
 
-    @torch.no_grad()
-    def generate_batch(
+    def write_batch(
         self,
         sources: Sequence[Sequence[int]],
         settings: GenerationSettings,
-        rules: SentenceRules | Sequence[SentenceRules] | None = None,
         *,
-        numbers: Sequence[int] | None = None,
-        traced: bool = False,
-        watcher: Watcher = NO_WATCHER,
+        numbers: Sequence[int],
+        traced: bool,
+        watcher: Watcher,
     ) -> list[SearchResult]:
         if watcher.before_step is not None:
             watcher.before_step()
-        filled = [i for i, source in enumerate(sources) if len(source)]
-        results = [EMPTY_RESULT] * len(sources)
-        if not filled:
-            return results
-        given = [sources[i] for i in filled]
-        memory = self.model.read_sources(given)
-        limits = [limit_for(settings.max_length, len(source)) for source in given]
-        names = filled if numbers is None else [numbers[i] for i in filled]
-        proposed = self.propose(memory, limits, settings, names)
+        memory = self.model.read_sources(sources)
+        limits = [limit_for(settings.max_length, len(source)) for source in sources]
+        proposed = self.propose(memory, limits, settings, numbers)
         found = fill_in(self.model, memory, proposed.candidates, proposed.ends, settings)
-        chosen = self.choose(given, found, settings)
-        for row, (i, (number, best)) in enumerate(zip(filled, chosen, strict=True)):
-            results[i] = SearchResult((best,))
+        results = []
+        for row, (number, best) in enumerate(self.choose(sources, found, settings)):
+            result = SearchResult((best,))
             if traced:
-                results[i] = SearchResult(
-                    (best,),
-                    passes=written_at_once(best),
-                    record=_record(proposed, row, number, len(given[row]) + 1),
-                )
-            if watcher.on_result is not None:
-                watcher.on_result(i, results[i])
+                record = _record(proposed, row, number, len(sources[row]) + 1)
+                result = SearchResult((best,), passes=written_at_once(best), record=record)
+            results.append(result)
         return results
 
     def propose(

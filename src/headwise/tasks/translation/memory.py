@@ -23,6 +23,7 @@ from torch import Tensor
 
 from headwise.decoding.batches import plan_batches
 from headwise.decoding.generation_settings import Batching
+from headwise.decoding.results import Hypothesis
 from headwise.errors import UsageError
 from headwise.models.state_keys import KeyTap
 from headwise.models.translation_model import TranslationModel
@@ -157,8 +158,11 @@ class TranslatorMemory:
         return RememberingSteppers(self.translator.offer, self.memory, tap.of_step)
 
     @torch.no_grad()
-    def votes(self, source: Tokens, target: Tokens, *, finished: bool) -> tuple[WordVotes, ...]:
+    def votes(self, source: Tokens, written: Hypothesis) -> tuple[WordVotes, ...]:
         """Which stored examples spoke at each token of a translation, and at its end."""
+        if not source:
+            return ()
+        target = written.tokens
         reading, pieces = self.translator.forced_reading, self.translator.tokenizers.target
         (batch,) = reading.read([source], [target])
         tokens = torch.tensor([*target, EOS], device=batch.hidden.device)
@@ -168,7 +172,7 @@ class TranslatorMemory:
         shares = vote(found, self.memory.mixing.temperature)
         weights = weigh(found, self.memory.mixing).tolist()
         answers = []
-        for place in range(len(target) + finished):
+        for place in range(len(target) + written.finished):
             ranked = shares[place].sort(descending=True, stable=True).indices[:SHOWN_VOTES]
             votes = tuple(
                 ExampleVote(

@@ -34,16 +34,14 @@ from headwise.models.inference import InferenceForm, Precision, choose_form, exc
 from headwise.models.parallel.inference import ParallelInference
 from headwise.models.recurrent.choices import attends
 from headwise.models.steppers import ModelSteppers, offer_of
-from headwise.neighbours.settings import MemorySettings
 from headwise.settings import Settings, apply_overrides, check_settings
+from headwise.tasks.translation.asked_models import AskedModels
 from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
 from headwise.tasks.translation.drafting_speed import DraftingSpeed
 from headwise.tasks.translation.ensemble import join_models
-from headwise.tasks.translation.fused_language_model import FusedLanguageModel, load_fused
 from headwise.tasks.translation.input_warning import InputCheck, InputWarning
-from headwise.tasks.translation.judge import TranslatorJudge, load_judge
 from headwise.tasks.translation.length_limits import longest_source, within_positions
-from headwise.tasks.translation.memory import ForcedReading, TranslatorMemory, WordVotes
+from headwise.tasks.translation.memory import ForcedReading, WordVotes
 from headwise.tasks.translation.source_sentences import Candidate, SourceSentence, explain_length
 from headwise.text.phrase_matching import on_one_line
 from headwise.text.tokenizer import BOS, EOS
@@ -167,9 +165,7 @@ class Translator:
         self.offer: ModelSteppers | ParallelInference | EnsembleSteppers = offer_of(self.model)
         if others:
             self.offer = join_models([one.bundle for one in self.members], mean)
-        self._judges: dict[str, TranslatorJudge] = {}
-        self._language_models: dict[str, FusedLanguageModel] = {}
-        self._memories: dict[MemorySettings, TranslatorMemory] = {}
+        self.asked_models = AskedModels(self)
 
     @classmethod
     def load(
@@ -278,20 +274,10 @@ class Translator:
         )
         for sentence, result in zip(answered, results, strict=True):
             found = self._translation(sentence, result, alignment=alignment, attention=attention)
-            asked = settings.asked_memory if votes else None
-            yield (
-                found
-                if asked is None
-                else replace(found, votes=self._votes(asked, sentence, result))
-            )
-
-    def _votes(
-        self, asked: MemorySettings, sentence: SourceSentence, result: SearchResult
-    ) -> tuple[WordVotes, ...]:
-        if not sentence.tokens:
-            return ()
-        best = result.best
-        return self._find_memory(asked).votes(sentence.tokens, best.tokens, finished=best.finished)
+            if votes and settings.asked_memory is not None:
+                memory = self.asked_models.memory(settings.asked_memory)
+                found = replace(found, votes=memory.votes(sentence.tokens, result.best))
+            yield found
 
     @property
     def attends(self) -> bool:
@@ -314,34 +300,15 @@ class Translator:
         return make_generator(
             settings,
             self.offer,
-            find_judge=self._find_judge,
-            find_language_model=self._find_language_model,
-            find_memory=lambda asked: self._find_memory(asked).steppers(),
+            find_judge=self.asked_models.judge,
+            find_language_model=self.asked_models.language_model,
+            find_memory=lambda asked: self.asked_models.memory(asked).steppers(),
         )
 
     @cached_property
     def forced_reading(self) -> ForcedReading:
         """The model as it reads finished pairs, for a memory."""
         return ForcedReading(self.model)
-
-    def _find_memory(self, asked: MemorySettings) -> TranslatorMemory:
-        """The memory that takes part in a search; it is opened once."""
-        if asked not in self._memories:
-            self._memories[asked] = TranslatorMemory(self, asked)
-        return self._memories[asked]
-
-    def _find_judge(self, path: str) -> TranslatorJudge:
-        """The translator that chooses among candidates; it is loaded once."""
-        if path not in self._judges:
-            device = self.model.output.weight.device
-            self._judges[path] = load_judge(path, self.recipe, self.tokenizers, device=device)
-        return self._judges[path]
-
-    def _find_language_model(self, path: str) -> FusedLanguageModel:
-        """The language model that takes part in a search; it is loaded once."""
-        if path not in self._language_models:
-            self._language_models[path] = load_fused(path, self.tokenizers.target)
-        return self._language_models[path]
 
     def within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the model can write."""
