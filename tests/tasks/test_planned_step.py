@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.inspecting.part_costs import count_parts, name_part
+from headwise.models.segment_memory import Remembering
 from headwise.planning.step_tracing import trace_step
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.events import Silence
@@ -23,11 +24,17 @@ from headwise.tasks.table import find_task
 from tests.tasks.every_task import ELMO, recipe_of
 
 GPT = {"model": {"kind": "decoder_only", "dim": 8, "heads": 2, "layers": 2}}
+MEMORY = {
+    "model": GPT["model"]
+    | {"position": {"kind": "transformer_xl"}, "memory": {"kind": "segments", "length": 11}},
+    "reading": {"kind": "stream", "length": 7},
+}
 NEURAL_NGRAM = {"model": {"kind": "neural_ngram", "order": 3, "dim": 7, "hidden": 11}}
 STREAM = {"reading": {"kind": "stream", "length": 7}}
 CASES: dict[str, tuple[str, dict[str, Any], float]] = {
     "translation": ("translation", {}, 0.05),
     "GPT": ("language_modeling", GPT, 0.05),
+    "GPT with a memory": ("language_modeling", MEMORY, 0.05),
     "neural n-gram": ("language_modeling", NEURAL_NGRAM, 0.1),
     "recurrent, lines": ("language_modeling", {}, 0.15),
     "recurrent, carried": ("language_modeling", STREAM, 0.15),
@@ -106,7 +113,8 @@ def test_parts_add_up_to_the_model(name: str, tmp_path: Path) -> None:
         step.trainable(module, step.chunk_size(1, cuda=False)).loss(step.batch(1, 13))
     # torch's counter leaves out the attention kernel of a CPU: q·k and weights·v of 8 numbers each.
     layers = [part for part in module.modules() if isinstance(part, MultiHeadAttention)]
-    attention = len(layers) * 4 * 13 * 13 * 8
+    remembered = module.states.shape[2] if isinstance(module, Remembering) else 0
+    attention = len(layers) * 4 * 13 * (remembered + 13) * 8
     assert sum(part.flops for part in parts) == counter.get_total_flops() + attention
 
 

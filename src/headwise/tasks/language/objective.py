@@ -187,7 +187,6 @@ def plan_step(recipe: LanguageRecipe, sizes: Vocabularies) -> PlannedStep:
     step = PlannedStep(training, build, trainable, batch, row=row, num_logits=sizes.target)
     if is_packed:
         return step
-    carried = is_recurrent and is_stream
     return replace(
         step, refuse_share=lambda share, rows, row: check_accumulation(share, carried=carried)
     )
