@@ -119,6 +119,10 @@ CASES: dict[str, list[list[str]]] = {
         ["--reference", "text"],
         ["--model", "model", "--reference", "text"],
     ],
+    "exposure": [
+        [MISSING, "--source", "text", "--reference", "text"],
+        ["words", "--source", "text", "--reference", "text"],
+    ],
     "export": [
         [MISSING, "new"],
         ["model", "text"],

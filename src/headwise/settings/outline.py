@@ -149,7 +149,8 @@ class _ClassMaker:
             return imported(entry)
         own = [_BASES[check] for check in entry.get("checks", ("",))]
         given = [imported(entry["base"])] if "base" in entry else []
-        made: Any = pydantic.create_model(
+        create: Any = pydantic.create_model
+        made: type[pydantic.BaseModel] = create(
             name,
             __base__=(*given, *own),
             __module__=MODULE,
@@ -157,7 +158,7 @@ class _ClassMaker:
             **{key: self._field(value) for key, value in entry["fields"].items()},
         )
         if "follows" in entry:
-            made.follows = entry["follows"]
+            made.follows = entry["follows"]  # type: ignore[attr-defined]
         return made
 
     def _field(self, field: Any) -> tuple[Any, Any]:
