@@ -1,5 +1,5 @@
 """A mistake is answered before torch is loaded: a wrong option, a missing model, recipe or text, a
-model of another task, options that do not go together."""
+model of another task, options that do not go together, a wrong key or value of a recipe."""
 
 import json
 import os
@@ -40,7 +40,13 @@ MODELS = {
 }
 CASES: dict[str, list[list[str]]] = {
     "demo": [["--run", "text/run"], ["--pair", "en-en"]],
-    "plan": [[MISSING], ["pockte"], ["pocket", "training.steps"]],
+    "plan": [
+        [MISSING],
+        ["pockte"],
+        ["pocket", "training.steps"],
+        ["pocket", "trainin.steps=3"],
+        ["pocket", "model.feed_forward.kind=swiglu"],
+    ],
     "train": [
         [MISSING, "--run", "new"],
         ["pockte", "--run", "new"],
@@ -49,6 +55,10 @@ CASES: dict[str, list[list[str]]] = {
         ["pocket", "training.steps", "--run", "new"],
         ["pocket", "--run", "text/run"],
         ["pocket", "--run", "new", "--steps", "20"],
+        ["pocket", "--run", "new", "training.steps=abc"],
+        ["pocket", "--run", "new", "model.norm.kind=rmss", "trainin.steps=3"],
+        ["pocket", "--run", "new", "data.train=no/train"],
+        ["pocket", "--check", "data.train=no/train", "data.valid=no/valid"],
     ],
     "compare": [
         [MISSING, "a=1,2", "--directory", "new"],
@@ -108,6 +118,10 @@ CASES: dict[str, list[list[str]]] = {
         ["--model", "model", "--source", "text", "--reference", "text", "--output", "text"],
         ["--reference", "text"],
         ["--model", "model", "--reference", "text"],
+    ],
+    "exposure": [
+        [MISSING, "--source", "text", "--reference", "text"],
+        ["words", "--source", "text", "--reference", "text"],
     ],
     "export": [
         [MISSING, "new"],

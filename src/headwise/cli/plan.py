@@ -97,6 +97,9 @@ def positive_number(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from headwise.tasks.early_check import refuse_early
+
+    refuse_early(arguments.recipe, arguments.overrides)
     from headwise.tasks.planner import plan_recipe
 
     plan = plan_recipe(

@@ -131,6 +131,10 @@ def _recipe_of_run(arguments: argparse.Namespace) -> RecipeName:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if is_first_process() and not arguments.resume:
+        from headwise.tasks.early_check import refuse_early
+
+        refuse_early(arguments.recipe, arguments.overrides, reads_text=True)
     import tempfile
 
     from headwise.cli.terminal.display import TrainingDisplay, print_summary

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, overload
+from typing import Annotated, Literal, overload
 
 import torch
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -61,6 +61,7 @@ from headwise.positions.choices import (
     build_positions,
     build_relations,
 )
+from headwise.settings.kind import KindOr
 
 
 class EncoderDecoderSettings(TransformerSettings):
@@ -113,20 +114,11 @@ class DecoderOnlySettings(StackSettings):
         return self
 
 
-def _kind_of(model: Any) -> str | None:
-    """A recipe without model.kind means the Transformer."""
-    return (
-        model.get("kind", "encoder_decoder")
-        if isinstance(model, dict)
-        else getattr(model, "kind", None)
-    )
-
-
 ModelSettings = Annotated[
     Annotated[EncoderDecoderSettings, Tag("encoder_decoder")]
     | Annotated[RecurrentTranslatorSettings, Tag("recurrent")]
     | Annotated[ParallelSettings, Tag("parallel")],
-    Discriminator(_kind_of),
+    Discriminator(KindOr("encoder_decoder")),  # a recipe without model.kind: the Transformer
 ]
 """What a recipe of task translation may build."""
 

@@ -7,6 +7,7 @@ the server and the page ask the kind, so no other file has a list of kinds.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, get_args
 
 from headwise.settings.checking import Settings
@@ -50,6 +51,23 @@ class Kind(Settings):
             "summary": by_language(cls.summary),
             "paper": cls.paper,
         }
+
+
+@dataclass(frozen=True)
+class KindOr:
+    """Tells pydantic the kind of a choice; that of a mapping without `kind` is the usual one."""
+
+    usual: str
+
+    @property
+    def __name__(self) -> str:
+        """What pydantic calls it in its errors."""
+        return "kind"
+
+    def __call__(self, part: Any) -> Any:
+        if isinstance(part, dict):
+            return part.get("kind", self.usual)
+        return getattr(part, "kind", None)
 
 
 KindType = TypeVar("KindType", bound=Kind)

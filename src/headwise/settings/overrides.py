@@ -20,6 +20,8 @@ from headwise.settings.kind_change import SettingsClass, find_kind, keep_known
 from headwise.settings.reading import read_yaml
 
 logger = logging.getLogger(__name__)
+Note = tuple[str, str]
+"""What a user is told, in English and Chinese."""
 
 
 def apply_overrides(
@@ -30,7 +32,23 @@ def apply_overrides(
     `settings` is the type that the data will be checked against; it tells which keys a new kind can
     keep.
     """
+    result, notes = change_values(data, overrides, settings=settings)
+    tell_notes(notes)
+    return result
+
+
+def tell_notes(notes: Sequence[Note]) -> None:
+    """Warn of keys that were left out."""
+    for en, zh in notes:
+        logger.warning("%s", say(en, zh))
+
+
+def change_values(
+    data: Mapping[str, Any], overrides: Sequence[str], *, settings: SettingsClass | None = None
+) -> tuple[dict[str, Any], list[Note]]:
+    """The changed copy, and what there is to say of keys that were left out."""
     result = _deep_copy(data)
+    notes: list[Note] = []
     for override in _kinds_before_their_keys(overrides):
         path, equals, text = override.partition("=")
         keys = path.strip().split(".")
@@ -41,15 +59,15 @@ def apply_overrides(
             )
         value = _read_value(override, text)
         if keys[-1] == "kind":
-            _change_kind(result, keys[:-1], value, settings)
+            notes.extend(_change_kind(result, keys[:-1], value, settings))
         _set_path(result, keys, value, override)
-    return result
+    return result, notes
 
 
 def _change_kind(
     data: dict[str, Any], keys: Sequence[str], kind: Any, settings: SettingsClass | None
-) -> None:
-    """Remove the keys of a choice that its new kind does not have."""
+) -> list[Note]:
+    """Remove the keys of a choice that its new kind does not have, and say so."""
     choice: Any = data
     for key in keys:
         is_there = isinstance(choice, dict) or (
@@ -63,21 +81,20 @@ def _change_kind(
             else choice[int(key)]
         )
     if not isinstance(choice, dict) or choice.get("kind") == kind:
-        return
+        return []
     new = None if settings is None else find_kind(settings, data, keys, kind)
     kept, dropped = ({}, ()) if new is None else keep_known(choice, new, kind)
     choice.clear()
     choice.update(kept)
-    if dropped:
-        place = ".".join((*keys, "kind"))
-        logger.warning(
-            "%s",
-            say(
-                f"{place}={kind} does not have {', '.join(dropped)} as the recipe sets it; left "
-                "out",
-                f"{place}={kind} 没有配方中所设的 {'、'.join(dropped)}；已略去",
-            ),
+    if not dropped:
+        return []
+    place = ".".join((*keys, "kind"))
+    return [
+        (
+            f"{place}={kind} does not have {', '.join(dropped)} as the recipe sets it; left out",
+            f"{place}={kind} 没有配方中所设的 {'、'.join(dropped)}；已略去",
         )
+    ]
 
 
 def _kinds_before_their_keys(overrides: Sequence[str]) -> list[str]:

@@ -165,7 +165,7 @@ def _describe(kind: SettingsClass, problem: Any) -> Problem:
     if (
         problem["type"] in _PARTS_NEEDED
         and isinstance(given, str)
-        and given in _kinds_at(kind, parts)
+        and given in kinds_at(kind, parts)
     ):
         return Problem(
             f"{path}: {en}, not {given!r}; did you mean {path}.kind={given}?",
@@ -240,7 +240,7 @@ def _set_elsewhere(kind: SettingsClass, parts: Sequence[Any], given: Any) -> lis
         name = str(inner.get("kind", ""))
         tag = (
             [name]
-            if name in _kinds_at(kind, higher)
+            if name in kinds_at(kind, higher)
             else _described_as(kind, higher, name)
             if name
             else []
@@ -320,7 +320,7 @@ def _described_as(kind: SettingsClass, parts: Sequence[Any], name: str) -> list[
     return [str(_tag(one)) for one in found[:1]]
 
 
-def _kinds_at(kind: SettingsClass, parts: Sequence[Any]) -> set[Any]:
+def kinds_at(kind: SettingsClass, parts: Sequence[Any]) -> set[Any]:
     """The kinds that can be chosen at a path."""
     return {_tag(one) for one in _types_at(kind, parts)}
 

@@ -8,7 +8,7 @@ Tested through `headwise train --check`, for recipes of several tasks.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +36,17 @@ PARTS = ("train", "valid", "test")
 
 def check_named_files(recipe: AnyRecipe) -> None:
     """Refuse a recipe whose files are not there, and warn of headings that would be learnt."""
+    check_corpora(recipe.corpora_settings)
+
+
+def check_corpora(data: Any) -> None:
+    """The same for the section `data` alone."""
     missing: list[DataError] = []
-    for part in PARTS:
-        for corpus in _corpora(recipe, part):
-            try:
-                files = _find(corpus, recipe.corpora_settings)
-            except DataError as error:
-                missing.append(_name_key(part, error))
-                continue
-            if files and _has_heading(corpus, files[0], recipe.corpora_settings):
-                _warn_of_heading(part, files[0])
+    for part, corpus, files in _look(data):
+        if isinstance(files, DataError):
+            missing.append(_name_key(part, files))
+        elif files and _has_heading(corpus, files[0], data):
+            _warn_of_heading(part, files[0])
     if len(missing) == 1:
         raise missing[0]
     if missing:
@@ -57,9 +58,24 @@ def check_named_files(recipe: AnyRecipe) -> None:
         )
 
 
-def _corpora(recipe: AnyRecipe, part: str) -> Sequence[Any]:
+def are_files_missing(data: Any) -> bool:
+    """Whether `check_corpora` would refuse the section; nobody is warned."""
+    return any(isinstance(files, DataError) for _, _, files in _look(data))
+
+
+def _look(data: Any) -> Iterator[tuple[str, Any, list[Path] | DataError]]:
+    """Each part, each of its corpora, and the corpus's files or why they cannot be read."""
+    for part in PARTS:
+        for corpus in _corpora(data, part):
+            try:
+                yield part, corpus, _find(corpus, data)
+            except DataError as error:
+                yield part, corpus, error
+
+
+def _corpora(data: Any, part: str) -> Sequence[Any]:
     """What a recipe names for a part: several corpora, one, or the path of a file."""
-    given = getattr(recipe.corpora_settings, part, None)
+    given = getattr(data, part, None)
     if isinstance(given, list | tuple):
         return given
     return () if given is None else (given,)

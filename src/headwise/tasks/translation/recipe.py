@@ -91,6 +91,8 @@ class TranslationTraining(TrainingSettings):
 class TranslationRecipe(AnyRecipe):
     """A translator, from its text to its answers."""
 
+    follows: ClassVar = "decoding"
+    """The section whose kind, if it has none, follows from that of the model."""
     bundle_form: ClassVar = FORM
     metrics: ClassVar = METRICS
     results: ClassVar = RESULTS
