@@ -76,13 +76,15 @@ def test_translate_with_wishes(headwise: Headwise, tiny_run: Path) -> None:
     assert "Hund" in required[0]
     word = headwise(*model).out.split()[0]
     assert word not in headwise(*model, "--forbid", word).out.split()
-    refused = headwise(*model, "--n-best", "9")
+    wide = headwise(*model, "--n-best", "9")
+    assert wide.out == headwise(*model, "--n-best", "9", "--set", "size=9").out
+    refused = headwise(*model, "--n-best", "9", "--set", "size=5")
     assert refused.status == 2
     assert (
         "num_best (9) cannot exceed the beam's size (5); set size=9 as well (headwise "
         "translate: --set size=9;"
     ) in refused.err
-    assert headwise(*model, "--n-best", "9", "--set", "size=9").status == 0
+    assert wide.status == 0
     assert (
         "decoding.sizee: unknown key; did you mean 'size'?"
         in headwise(*model, "--set", "kind=beam", "--set", "sizee=3").err

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from headwise.cli.options.checkpoints import accept_unfinished
+from headwise.cli.options.checkpoints import accept_unfinished, tell_weights
 from headwise.cli.options.memory import memory_changes
 from headwise.cli.options.translate_options import add_parser
 from headwise.cli.terminal.wrapping import write_line
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     translator = _load(arguments)
     lines = None if _asks(arguments) else _lines(arguments)
-    decoding = translator.settings(_changes(arguments, translator.recipe.decoding))
+    decoding = _choose_decoding(arguments, translator)
     if lines is None:
         return converse(translator, decoding)
     looking = (
@@ -107,14 +107,8 @@ def _load_bundle(model: str, checkpoint: str | None) -> "TranslatorBundle":
     if checkpoint is None:
         return load_translator_bundle(model)
     bundle = load_checkpoint_bundle(Path(model), checkpoint)
-    step, last = bundle.results["steps"], bundle.recipe.training.steps
-    write_line(
-        say(
-            f"{model}: weights of step {step:,} of {last:,}",
-            f"{model}：第 {step:,} 步的权重（共 {last:,} 步）",
-        ),
-        sys.stderr,
-    )
+    steps = bundle.recipe.training.steps
+    tell_weights(model, checkpoint, step=bundle.results["steps"], steps=steps)
     return bundle
 
 
@@ -185,6 +179,25 @@ class _Looking:
         write_line(say(f"attention: {self.path}", f"注意力：{self.path}"), sys.stderr)
 
 
+def _choose_decoding(arguments: argparse.Namespace, translator: "Translator") -> "DecodingSettings":
+    """The model's settings with the changes; a beam is as wide as the candidates asked for."""
+    changes = _changes(arguments, translator.recipe.decoding)
+    if arguments.n_best > 1:
+        given = translator.settings(changes)
+        has_size = any(change.startswith("size=") for change in arguments.changes)
+        wider = given.with_num_results(arguments.n_best, may_widen=not has_size)
+        if wider is None:
+            changes.append(f"num_best={arguments.n_best}")
+        else:
+            before = given.model_dump(mode="json")
+            changes += [
+                f"{key}={json.dumps(value)}"
+                for key, value in wider.model_dump(mode="json").items()
+                if value != before[key]
+            ]
+    return translator.settings(changes)
+
+
 def _changes(arguments: argparse.Namespace, own: "DecodingSettings") -> list[str]:
     """The options as `key=value` changes of the model's decoding settings."""
     changes = [*memory_changes(arguments), *arguments.changes]
@@ -195,8 +208,6 @@ def _changes(arguments: argparse.Namespace, own: "DecodingSettings") -> list[str
         changes.insert(0, "kind=beam")
         if not any(change.startswith("kind=") for change in arguments.changes):
             _tell_beam("--n-best" if arguments.n_best > 1 else "--require")
-    if arguments.n_best > 1:
-        changes.append(f"num_best={arguments.n_best}")
     for key, value in (
         ("prefix", arguments.prefix),
         ("forbidden", arguments.forbid),

@@ -142,7 +142,7 @@ class EncoderDecoder(TranslationModel):
     def decode_embedded(
         self,
         x: Float[Tensor, "row target dim"],
-        memory: Float[Tensor, "row source dim"],
+        memory: Float[Tensor, "row source views_dim"],
         *,
         source_segment: Int[Tensor, "row source"],
         target_segment: Int[Tensor, "row target"],

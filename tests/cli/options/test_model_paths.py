@@ -74,6 +74,11 @@ COMMANDS: dict[str, tuple[list[str], set[str], Callable[[Path], Any] | None]] = 
         {TRANSLATION, LANGUAGE},
         open_reader,
     ),
+    "exposure MODEL": (
+        ["exposure", "--source", GONE, "--reference", GONE, "--"],
+        {TRANSLATION},
+        Translator.load,
+    ),
     "memory add --model": (["memory", "add", ".", GONE, "--model"], {TRANSLATION, LANGUAGE}, None),
     "memory tune --model": (
         ["memory", "tune", ".", GONE, "--model"],

@@ -122,6 +122,7 @@ WRITERS = {
     "demo --run": ["demo", "--run"],
     "distil --output": ["distil", MODEL, "--output"],
     "compare --directory": ["compare", "pocket", "model.norm.kind=layer,rms", "--directory"],
+    "exposure --plot": ["exposure", MODEL, "--plot"],
     "compare --plot": ["compare", "parallel", MODEL, "--plot"],
     "translate --attention": ["translate", "--model", MODEL, "--text", "a", "--attention"],
     "evaluate --output": [*EVALUATE, "--output"],
@@ -142,6 +143,7 @@ ENDINGS = {
     "translate --attention": ".html",
     "attend --plot": ".png",
     "compare --plot": ".png",
+    "exposure --plot": ".png",
     "nearest --plot": ".png",
     "senses --plot": ".png",
 }

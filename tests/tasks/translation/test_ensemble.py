@@ -105,6 +105,9 @@ def test_what_cannot_be_a_member_is_refused(bundle: TranslatorBundle) -> None:
     parallel = untrained(bundle, tiny_recipe("model.kind=parallel", "decoding={kind: one_pass}"))
     with pytest.raises(UsageError, match="other is a parallel model, and an ensemble averages"):
         Translator.join([bundle, parallel])
+    order = replace(bundle, recipe=tiny_recipe("data.target_order=reversed"))
+    with pytest.raises(UsageError, match=r"data\.target_order=reversed, and .* with written"):
+        Translator.join([bundle, order])
     words = learn_tokenizers(WordSettings(size=500, shared=True), TEXTS, TEXTS)
     foreign = replace(bundle, directory=Path("foreign"), tokenizers=words)
     with pytest.raises(UsageError, match=r"foreign has another vocabulary than .*; train its"):

@@ -39,11 +39,21 @@ def model_to_load(model: str, which: str | None) -> Iterator[str]:
         target = Path(temporary) / "model"
         step, recipe = write_checkpoint_bundle(Path(model), which, target)
         steps = training_of(recipe).steps
-        write_line(
-            say(
-                f"{model}: weights of step {step:,} of {steps:,}",
-                f"{model}：第 {step:,} 步的权重（共 {steps:,} 步）",
-            ),
-            sys.stderr,
-        )
+        tell_weights(model, which, step=step, steps=steps)
         yield str(target)
+
+
+def tell_weights(model: str, which: str, *, step: int, steps: int) -> None:
+    """Which weights of a run answer, on standard error."""
+    if which.startswith("average"):
+        sentence = say(
+            f"{model}: mean of the weights of its last checkpoints, up to step {step:,} of "
+            f"{steps:,}",
+            f"{model}：最近几个检查点的权重平均，直到第 {step:,} 步（共 {steps:,} 步）",
+        )
+    else:
+        sentence = say(
+            f"{model}: weights of step {step:,} of {steps:,}",
+            f"{model}：第 {step:,} 步的权重（共 {steps:,} 步）",
+        )
+    write_line(sentence, sys.stderr)

@@ -23,6 +23,7 @@ def join_models(bundles: Sequence[TranslatorBundle], mean: Mean) -> EnsembleStep
     for bundle in bundles:
         _check_kind(bundle)
         _check_languages(bundle, first)
+        _check_order(bundle, first)
         _check_vocabularies(bundle, first)
     return EnsembleSteppers([ModelSteppers(bundle.model) for bundle in bundles], mean=mean)
 
@@ -48,6 +49,19 @@ def _check_languages(bundle: TranslatorBundle, first: TranslatorBundle) -> None:
             "needs translators of the same direction",
             f"{bundle.directory} 的方向是 {given}，而 {first.directory} 是 {needed}；"
             "集成需要方向相同的翻译模型",
+        )
+
+
+def _check_order(bundle: TranslatorBundle, first: TranslatorBundle) -> None:
+    own, other = bundle.recipe.data.target_order, first.recipe.data.target_order
+    if own != other:
+        raise UsageError(
+            f"{bundle.directory} was trained with data.target_order={own}, and {first.directory} "
+            f"with {other}; models that write in opposite directions predict other tokens at each "
+            "step: let one choose among the candidates of the other (headwise rerank --translator)",
+            f"{bundle.directory} 以 data.target_order={own} 训练，而 {first.directory} 以 {other} "
+            "训练；书写方向相反的模型每一步预测的词元不同：请让其中一个在另一个的候选译文中挑选"
+            "（headwise rerank --translator）",
         )
 
 
