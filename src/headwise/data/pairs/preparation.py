@@ -24,7 +24,7 @@ from typing import Any
 
 from headwise.data.batching import plan_rows
 from headwise.data.pairs.alignment.learned import LearnedAlignment
-from headwise.data.pairs.choices import DataSettings, corpus_files, corpus_name, read_corpus
+from headwise.data.pairs.choices import DataSettings, corpus_name, files_of, read_pairs
 from headwise.data.pairs.encoding import BlockEncoder, Gate
 from headwise.data.pairs.encoding_workers import encode_blocks
 from headwise.data.pairs.filtering import (
@@ -224,7 +224,7 @@ def describe_inputs(
     )
     for part in parts:
         for corpus in data.corpora(part):
-            for path in corpus_files(corpus, source=data.source, target=data.target):
+            for path in files_of(data, corpus, part):
                 status = path.stat()
                 files.append([str(path), status.st_size, status.st_mtime_ns])
     if isinstance(text, SentencePieceSettings) and text.words is not None:
@@ -252,7 +252,7 @@ def read_part(
     set.
     """
     for corpus in data.corpora(part):
-        for pair in read_corpus(corpus, source=data.source, target=data.target):
+        for pair in read_pairs(data, corpus):
             reason, cleaned = check_text(pair, settings or KEEP_ALL)
             if reason is None:
                 yield cleaned
@@ -264,11 +264,15 @@ def _describe_settings(data: DataSettings, unread: set[str]) -> dict[str, Any]:
     described = data.model_dump(mode="json", exclude=unread)
     if data.target_order == "written":
         del described["target_order"]
+    for name in ("directions", "zero_shot"):
+        if not described[name]:
+            del described[name]
     for corpus in chain.from_iterable(
         described.get(part, ()) for part in ("train", "valid", "test")
     ):
-        if corpus["tag"] is None:
-            del corpus["tag"]
+        for name in ("tag", "directions"):
+            if corpus[name] is None:
+                del corpus[name]
     return described
 
 
@@ -342,7 +346,7 @@ def write_part(
     with StoreWriter(directory / part, vocabulary_sizes=sizes, replace=True) as writer:
         for corpus in data.corpora(part):
             writer.start_corpus(corpus_name(corpus), weight=corpus.weight)
-            blocks = cut_blocks(read_corpus(corpus, source=data.source, target=data.target))
+            blocks = cut_blocks(read_pairs(data, corpus))
             for block, encoded in encode_blocks(
                 encoder, blocks, tokenizers=directory / "tokenizers"
             ):
@@ -369,7 +373,7 @@ def require_pairs(data: DataSettings) -> None:
         return
     report = FilterReport()
     for corpus in data.train:
-        for pair in read_corpus(corpus, source=data.source, target=data.target):
+        for pair in read_pairs(data, corpus):
             reason, _ = check_text(pair, data.filter)
             assert reason is not None
             report.read += 1
