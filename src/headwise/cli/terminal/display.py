@@ -229,7 +229,9 @@ def print_summary(summary: "RunSummary") -> None:
         if not entry.command:
             return
         word = " WORD" if entry.command == "nearest" else ""
-        use = f"headwise {entry.command}{word} --model {summary.model}"
+        targets = getattr(summary.recipe.corpora_settings, "targets", ())
+        to = f" --to {targets[0]}" if targets else ""
+        use = f"headwise {entry.command}{word} --model {summary.model}{to}"
         if summary.recipe.bundle_form.starts_others:
             use += say(", or ", "，或 ") + f"model.start_from={summary.model}"
         # The command is meant to be copied, so it is not wrapped.

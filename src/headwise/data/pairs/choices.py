@@ -55,9 +55,11 @@ class Keep(Settings):
 
 
 Tag = Annotated[str, pydantic.Field(max_length=32, pattern=r"^<[\w.-]+>$")]
-_LEAVE_OUT = (
-    "data.directions names the languages; leave out data.source and data.target",
-    "data.directions 已指明语言；请去掉 data.source 与 data.target",
+_OTHER_FIRST = (
+    "data.source and data.target are not those of the first of data.directions; leave them out or "
+    "change them, because data.directions names the languages",
+    "data.source 与 data.target 不是 data.directions 中第一个方向的语言；请去掉或修改它们："
+    "语言由 data.directions 指明",
 )
 
 
@@ -227,7 +229,7 @@ def check_corpora(data: DataSettings) -> None:
     """Refuse corpora that cannot be read in the directions of the data."""
     check_several(data.directions, data.zero_shot)
     if data.directions and (data.source, data.target) != languages_of(data.directions[0]):
-        raise SettingsError(*_LEAVE_OUT)
+        raise SettingsError(*_OTHER_FIRST)
     for corpus in (*data.train, *data.valid, *data.test):
         check_named(corpus.directions, data.all_directions)
         if data.directions:

@@ -30,8 +30,8 @@ def translation_comparison_metrics(recipe: TranslationRecipe) -> ComparisonMetri
             f"data.directions ({data.in_arrows}); set data.directions=[] with data.source and "
             "data.target, or compare with headwise evaluate --to … --against",
             "headwise compare 需要单一方向的翻译模型，而配方有 data.directions"
-            f"（{data.in_arrows}）；请设 data.directions=[] 并给出 data.source 与 data.target，或用 headwise evaluate "
-            "--to … --against 比较",
+            f"（{data.in_arrows}）；请设 data.directions=[] 并给出 data.source 与 data.target，"
+            "或用 headwise evaluate --to … --against 比较",
         )
 
     @cache

@@ -42,8 +42,9 @@ def translate_directions(translator: Translator, part: Part, folder: Path) -> di
         translated = translate_part(one, one.recipe, part)
         folder.mkdir(exist_ok=True)
         translated.save(folder / direction, part)
-        found[direction] = translated.as_dict()
-    learnt = [found[one] for one in found if one in translator.recipe.data.directions]
+        unseen = direction in translator.recipe.data.zero_shot
+        found[direction] = {**translated.as_dict(), "zero_shot": unseen}
+    learnt = [one for one in found.values() if not one["zero_shot"]]
     return _mean(learnt or list(found.values())) | {"directions": found}
 
 
