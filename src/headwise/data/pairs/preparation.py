@@ -161,7 +161,10 @@ def prepare_data(
     else:
         pair = given.pair
     target = in_order(pair.target, data.target_order)
-    tokenizers = replace(pair, target=target, known_words=KnownWords.of(survey.planned))
+    words = KnownWords.of(survey.planned)
+    if data.directions:
+        words = words.without_read_words()
+    tokenizers = replace(pair, target=target, known_words=words)
     with publish_directory(
         directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True
     ) as temporary:
