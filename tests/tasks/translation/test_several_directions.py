@@ -186,6 +186,7 @@ def test_files_of_three_languages_are_read_in_the_directions_named(tmp_path: Pat
     ("changes", "sentence"),
     [
         (["data.directions=[en-de, en_de]"], "'en_de' is no direction"),
+        (["data.directions=[en-zh-Hans]"], "'en-zh-Hans' is no direction"),
         (["data.directions=[en-de, en-de]"], "en-de is named twice"),
         (["data.directions=[de-en]"], "not those of the first of data.directions"),
         (["data.zero_shot=[en-de]"], "data.zero_shot needs data.directions"),

@@ -158,8 +158,7 @@ class DataSettings(Settings):
     turned round again. Such a model judges the translations of others (`headwise rerank`)."""
 
     directions: tuple[Direction, ...] = ()
-    """Several directions in one translator, e.g. [en-de, de-en]; a word before each source, <2de>,
-    says what to write. `source` and `target` are then left out."""
+    """Several directions in one translator, e.g. [en-de, de-en], without source and target."""
     zero_shot: tuple[Direction, ...] = ()
     """Directions that are not learnt but measured, in validation and test."""
 
@@ -201,7 +200,7 @@ class DataSettings(Settings):
 
     @property
     def all_directions(self) -> tuple[str, ...]:
-        """Those that are learnt and those that are only measured; () for a single direction."""
+        """Those that are learnt or only measured; () for a single direction."""
         return (*self.directions, *self.zero_shot)
 
     def reads(self, corpus: Corpus, direction: str, part: Part) -> bool:
@@ -261,8 +260,7 @@ def _check_split(corpus: Corpus, data: DataSettings) -> None:
 
 
 def read_pairs(data: DataSettings, corpus: Corpus) -> Iterator[Pair]:
-    """The pairs of a corpus as they are learnt: in each direction of several, with the word for the
-    target before the source."""
+    """The pairs of a corpus as they are learnt: in each direction, after the target's word."""
     if not data.directions:
         yield from read_corpus(corpus, source=data.source, target=data.target)
     for direction in data.directions:

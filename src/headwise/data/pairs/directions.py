@@ -21,12 +21,16 @@ from headwise.errors import SettingsError
 
 def _check_direction(name: str) -> str:
     codes = name.split("-")
-    if len(codes) != 2 or not all(code.isalnum() for code in codes) or codes[0] == codes[1]:
+    if (
+        len(codes) != 2
+        or not all(code.replace("_", "").isalnum() for code in codes)
+        or codes[0] == codes[1]
+    ):
         raise SettingsError(
-            f"{name!r} is no direction; write two different language codes of letters and digits "
-            "with a hyphen between them, e.g. en-de",
-            f"{name!r} 不是翻译方向；请写两个不同的语言代码，只含字母和数字，以连字符相连，例如 "
-            "en-de",
+            f"{name!r} is no direction; write two different language codes with a hyphen between "
+            "them, e.g. en-de; within a code write zh_Hans, not zh-Hans",
+            f"{name!r} 不是翻译方向；请写两个不同的语言代码，以连字符相连，例如 en-de；代码内部写 "
+            "zh_Hans，不写 zh-Hans",
         )
     return name
 
