@@ -170,7 +170,7 @@ class DataSettings(Settings):
             return data
         first = data["directions"][0] if isinstance(data["directions"], list | tuple) else None
         codes = first.split("-") if isinstance(first, str) else []
-        return dict(zip(("source", "target"), codes, strict=False)) | data
+        return {**dict(zip(("source", "target"), codes, strict=False)), **data}
 
     @pydantic.model_validator(mode="after")
     def _check_languages(self) -> "DataSettings":
@@ -212,7 +212,7 @@ class DataSettings(Settings):
     def one_way(self, direction: str) -> "DataSettings":
         """The data of one of several directions, as if there were no others."""
         source, target = languages_of(direction)
-        parts = {
+        parts: dict[str, Any] = {
             part: tuple(one for one in self.corpora(part) if self.reads(one, direction, part))
             for part in PARTS
         }
