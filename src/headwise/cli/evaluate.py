@@ -104,8 +104,13 @@ def _add_scoring(parser: argparse.ArgumentParser) -> None:
     """Options for how the texts are compared."""
     parser.add_argument(
         "--target",
+        "--to",
         metavar="LANG",
-        help=say("target language (zh chooses Chinese tokenisation)", "目标语言（zh 用中文切分）"),
+        help=say(
+            "target language (zh chooses Chinese tokenisation); of a model of several directions, "
+            "the language to write",
+            "目标语言（zh 用中文切分）；多方向的模型译成该语言",
+        ),
     )
     parser.add_argument(
         "--pretokenized",

@@ -96,7 +96,10 @@ def _write(
 def _load(arguments: argparse.Namespace) -> "Translator":
     from headwise.tasks.translation.translator import Translator
 
-    bundles = [_load_bundle(model, arguments.checkpoint) for model in arguments.model]
+    bundles = [
+        _load_bundle(model, arguments.checkpoint).toward(arguments.to, arguments.source)
+        for model in arguments.model
+    ]
     return Translator.join(bundles, arguments.mean, arguments.device, arguments.precision)
 
 
@@ -105,7 +108,7 @@ def _load_bundle(model: str, checkpoint: str | None) -> "TranslatorBundle":
     from headwise.tasks.translation.checkpoint_bundle import load_checkpoint_bundle
 
     if checkpoint is None:
-        return load_translator_bundle(model)
+        return load_translator_bundle(model, several_directions=True)
     bundle = load_checkpoint_bundle(Path(model), checkpoint)
     steps = bundle.recipe.training.steps
     tell_weights(model, checkpoint, step=bundle.results["steps"], steps=steps)

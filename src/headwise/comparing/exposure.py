@@ -21,6 +21,7 @@ from headwise.errors import DataError, UsageError
 from headwise.language import say
 from headwise.models.limits import target_limits
 from headwise.tasks.events import Events, Silence
+from headwise.tasks.translation.bundle import require_one_direction
 from headwise.tasks.translation.forced_states import DecoderAgreement, measure_agreement
 from headwise.tasks.translation.length_limits import MAX_SOURCE_TOKENS
 from headwise.tasks.translation.token_pair import TokenPair
@@ -179,6 +180,7 @@ def measure_exposure(request: ExposureRequest, *, events: Events | None = None) 
     test = ""
     for number, path in enumerate(request.models):
         translator = Translator.load(path, device=request.device, precision=request.precision)
+        require_one_direction(translator.recipe.data, path)
         check_steps(translator, str(path))
         if not pairs:
             pairs, test = read_test_pairs(

@@ -33,7 +33,7 @@ from headwise.settings import check_settings
 from headwise.storage import refuse_existing
 from headwise.tasks.bundle import save_tokenizers, write_bundle
 from headwise.tasks.model_card import model_card
-from headwise.tasks.translation.bundle import CARD_USE, card_details, card_title
+from headwise.tasks.translation.bundle import card_details, card_title, card_use
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.imported_pieces import CODE_END, CODE_START, ImportedPieces
 from headwise.text.sentencepiece_tokenizer import read_model
@@ -107,7 +107,7 @@ def import_marian(
         card=model_card(
             card_title(recipe),
             details=f"Imported from a Marian model. {card_details(recipe)}",
-            use=CARD_USE,
+            use=card_use(recipe),
             results=results,
             data={},
             recipe_type=type(recipe),

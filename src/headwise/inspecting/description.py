@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
+from headwise.data.pairs.directions import in_arrows
 from headwise.errors import UsageError
 from headwise.inspecting.part_costs import PartCost, count_parts
 from headwise.language import say
@@ -291,7 +292,12 @@ def format_size(num_bytes: int) -> str:
 def _data_rows(data: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Languages and training corpora, as the recipe names them."""
     rows: list[tuple[str, ...]] = []
-    if "source" in data and "target" in data:
+    if data.get("directions"):
+        rows.append((say("directions", "方向"), in_arrows(data["directions"])))
+        if data.get("zero_shot"):
+            name = say("directions not learnt (zero-shot)", "未训练的方向（零样本）")
+            rows.append((name, in_arrows(data["zero_shot"])))
+    elif "source" in data and "target" in data:
         rows.append((say("languages", "语言"), f"{data['source']} → {data['target']}"))
     elif data.get("language"):
         rows.append((say("language", "语言"), str(data["language"])))

@@ -21,8 +21,9 @@ from headwise.data.pairs.choices import (
     PocketCorpus,
     TsvCorpus,
     choose_columns,
-    corpus_files,
+    files_of,
 )
+from headwise.data.splits import Part
 from headwise.data.text.choices import KnownTextCorpus, PocketText, TextColumn
 from headwise.data.text_lines import find_text_file, read_lines
 from headwise.errors import DataError
@@ -31,7 +32,7 @@ from headwise.tasks.any_recipe import AnyRecipe
 
 logger = logging.getLogger(__name__)
 
-PARTS = ("train", "valid", "test")
+PARTS: tuple[Part, ...] = ("train", "valid", "test")
 
 
 def check_named_files(recipe: AnyRecipe) -> None:
@@ -68,7 +69,7 @@ def _look(data: Any) -> Iterator[tuple[str, Any, list[Path] | DataError]]:
     for part in PARTS:
         for corpus in _corpora(data, part):
             try:
-                yield part, corpus, _find(corpus, data)
+                yield part, corpus, _find(corpus, data, part)
             except DataError as error:
                 yield part, corpus, error
 
@@ -81,11 +82,11 @@ def _corpora(data: Any, part: str) -> Sequence[Any]:
     return () if given is None else (given,)
 
 
-def _find(corpus: Any, data: Any) -> list[Path]:
+def _find(corpus: Any, data: Any, part: Part) -> list[Path]:
     """The files of a corpus, of whatever task; each exists."""
     match corpus:
         case FilesCorpus() | TsvCorpus() | KnownCorpus() | PocketCorpus():
-            return corpus_files(corpus, source=data.source, target=data.target)
+            return files_of(data, corpus, part)
         case KnownTextCorpus(name=name):
             return [find_known_text(name, data.language).path]
         case KnownLabels(name=name):
@@ -113,6 +114,8 @@ def _name_key(part: str, error: DataError) -> DataError:
 def _has_heading(corpus: Any, path: Path, data: Any) -> bool:
     match corpus:
         case TsvCorpus(header=False):
+            if data.directions:
+                data = data.one_way((corpus.directions or data.directions)[0])
             chosen = choose_columns(
                 corpus.columns or {data.source: 0, data.target: 1}, (), data.source, data.target
             )

@@ -111,6 +111,9 @@ def _scored_rows(
         elif metric.detail is not None:
             detail = choose(*(words.format_map(value) for words in metric.detail))
         rows.append((_join(part, metric, choose), write_value(found, metric.unit, choose), detail))
+    for direction, scores in value.get("directions", {}).items():
+        unseen = choose(" (zero-shot)", "（零样本）") if scores["zero_shot"] else ""
+        rows += _scored_rows(f"{part} {direction}{unseen}", scores, recipe, choose)
     return rows
 
 

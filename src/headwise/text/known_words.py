@@ -20,7 +20,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -89,6 +89,12 @@ class KnownWords:
         return cls(
             WordCounts.of(source for source, _ in kept), WordCounts.of(target for _, target in kept)
         )
+
+    def without_read_words(self) -> Self:
+        """For several directions, where a language is read as well as written: words of the sources
+        do not speak for the target language."""
+        written = {w: n for w, n in self.target.counts.items() if w not in self.source.counts}
+        return replace(self, target=WordCounts(written, self.target.total))
 
     def judge(self, text: str) -> Unlike | None:
         """None if the text resembles the source side or has no words."""

@@ -65,6 +65,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
             "模型目录或运行目录，例如 runs/demo/model；多次给出时，这些模型集成起来共同翻译",
         ),
     )
+    _add_direction(parser)
     add_mean(parser)
     add_checkpoint(parser)
     parser.add_argument(
@@ -82,6 +83,27 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_memory(parser)
     add_computing(parser)
     _add_output(parser)
+
+
+def _add_direction(parser: argparse.ArgumentParser) -> None:
+    """Options for a model of several directions."""
+    parser.add_argument(
+        "--to",
+        metavar="LANG",
+        help=say(
+            "the language to write, for a model of several directions",
+            "要译成的语言，用于多方向的模型",
+        ),
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="LANG",
+        help=say(
+            "the language of the text; without it, any that the model reads",
+            "原文的语言；不给时可为模型能读的任何语言",
+        ),
+    )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ ten seconds.
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -110,7 +110,7 @@ class TrainingDisplay:
         parts = [
             f"{say('step', '步')} {progress.step:,}/{progress.steps:,}",
             f"{say('loss', '损失')} " + ("–" if progress.loss is None else f"{progress.loss:.3f}"),
-            *(self._validated(name, value) for name, value in (progress.metrics or {}).items()),
+            *(self._validated(name, value) for name, value in self._known(progress.metrics)),
             f"{self._rate:,.0f} {say('tokens/s', '词元/秒')}",
             f"{say('time', '用时')} {clock(progress.seconds)}",
             f"{say('left', '剩余')} {clock(progress.seconds_left)}",
@@ -126,6 +126,14 @@ class TrainingDisplay:
         if progress.step == progress.steps and not ended and not self.console.is_terminal:
             return  # the same line follows at once, when the training is finished
         self._show(" · ".join(parts), progress.step, progress.steps, ended=ended)
+
+    def _known(self, metrics: Mapping[str, float] | None) -> list[tuple[str, float]]:
+        """Those that the task declares; the log has also those of each direction."""
+        return [
+            (name, value)
+            for name, value in (metrics or {}).items()
+            if not self._metrics or name in self._metrics
+        ]
 
     def _validated(self, key: str, value: float) -> str:
         """A number of the last validation."""
@@ -221,7 +229,9 @@ def print_summary(summary: "RunSummary") -> None:
         if not entry.command:
             return
         word = " WORD" if entry.command == "nearest" else ""
-        use = f"headwise {entry.command}{word} --model {summary.model}"
+        targets = getattr(summary.recipe.corpora_settings, "targets", ())
+        to = f" --to {targets[0]}" if targets else ""
+        use = f"headwise {entry.command}{word} --model {summary.model}{to}"
         if summary.recipe.bundle_form.starts_others:
             use += say(", or ", "，或 ") + f"model.start_from={summary.model}"
         # The command is meant to be copied, so it is not wrapped.

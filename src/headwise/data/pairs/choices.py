@@ -16,7 +16,7 @@ corpus by its sentences (`data/splits.py`).
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,6 +24,15 @@ import pydantic
 
 from headwise.data.corpus_names import LanguageCode, as_list, expand
 from headwise.data.known.corpora import find_known
+from headwise.data.pairs.directions import (
+    Direction,
+    check_learnt,
+    check_named,
+    check_several,
+    in_arrows,
+    languages_of,
+    target_tag,
+)
 from headwise.data.pairs.filtering import FilterSettings
 from headwise.data.pairs.parallel_files import Columns, Pair, find_parallel, read_parallel, read_tsv
 from headwise.data.pairs.sealed_corpus import check_sealed_corpus
@@ -46,6 +55,12 @@ class Keep(Settings):
 
 
 Tag = Annotated[str, pydantic.Field(max_length=32, pattern=r"^<[\w.-]+>$")]
+_OTHER_FIRST = (
+    "data.source and data.target are not those of the first of data.directions; leave them out or "
+    "change them, because data.directions names the languages",
+    "data.source 与 data.target 不是 data.directions 中第一个方向的语言；请去掉或修改它们："
+    "语言由 data.directions 指明",
+)
 
 
 class _Corpus(Settings):
@@ -56,6 +71,8 @@ class _Corpus(Settings):
     whole."""
     limit: int | None = pydantic.Field(default=None, ge=1)
     """Take at most this many pairs from the start (after `split`)."""
+    directions: tuple[Direction, ...] | None = None
+    """The directions it is read in; null: all, for measuring also `data.zero_shot`."""
 
 
 class _SplitCorpus(_Corpus):
@@ -118,6 +135,9 @@ Corpus = Annotated[
 Corpora = Annotated[tuple[Corpus, ...], pydantic.BeforeValidator(as_list)]
 
 
+PARTS: tuple[Part, ...] = ("train", "valid", "test")
+
+
 class DataSettings(Settings):
     """Languages, corpora, filters and the length of rows."""
 
@@ -137,6 +157,21 @@ class DataSettings(Settings):
     """reversed: the model writes the last token first, from right to left, and its translations are
     turned round again. Such a model judges the translations of others (`headwise rerank`)."""
 
+    directions: tuple[Direction, ...] = ()
+    """Several directions in one translator, e.g. [en-de, de-en], without source and target."""
+    zero_shot: tuple[Direction, ...] = ()
+    """Directions that are not learnt but measured, in validation and test."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _name_first(cls, data: Any) -> Any:
+        """Source and target of several directions are those of the first."""
+        if not isinstance(data, Mapping) or not data.get("directions"):
+            return data
+        first = data["directions"][0] if isinstance(data["directions"], list | tuple) else None
+        codes = first.split("-") if isinstance(first, str) else []
+        return {**dict(zip(("source", "target"), codes, strict=False)), **data}
+
     @pydantic.model_validator(mode="after")
     def _check_languages(self) -> "DataSettings":
         if self.source == self.target:
@@ -144,27 +179,104 @@ class DataSettings(Settings):
                 f"source and target are both {self.source!r}; give two different language codes",
                 f"source 与 target 都是 {self.source!r}；请给出两种不同的语言代码",
             )
-        for corpus in (*self.train, *self.valid, *self.test):
-            if (
-                isinstance(corpus, _SplitCorpus)
-                and corpus.split
-                and corpus.split.by not in (self.source, self.target)
-            ):
-                raise SettingsError(
-                    f"split.by is {corpus.split.by!r}; it must be {self.source!r} or "
-                    f"{self.target!r}",
-                    f"split.by 为 {corpus.split.by!r}；必须是 {self.source!r} 或 {self.target!r}",
-                )
+        check_corpora(self)
         return self
 
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags of the training corpora, each once."""
-        return tuple(dict.fromkeys(one.tag for one in self.train if one.tag is not None))
+        own = (one.tag for one in self.train if one.tag is not None)
+        return tuple(dict.fromkeys((*map(target_tag, self.targets), *own)))
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The languages that one of several directions writes; () for a single direction."""
+        return tuple(dict.fromkeys(languages_of(one)[1] for one in self.directions))
+
+    @property
+    def in_arrows(self) -> str:
+        """The directions for people: `en → de, de → en`."""
+        return in_arrows(self.directions or [f"{self.source}-{self.target}"])
+
+    @property
+    def all_directions(self) -> tuple[str, ...]:
+        """Those that are learnt or only measured; () for a single direction."""
+        return (*self.directions, *self.zero_shot)
+
+    def reads(self, corpus: Corpus, direction: str, part: Part) -> bool:
+        """Whether a corpus of this part is read in one of several directions."""
+        if part == "train" and direction in self.zero_shot:
+            return False
+        return corpus.directions is None or direction in corpus.directions
+
+    def one_way(self, direction: str) -> "DataSettings":
+        """The data of one of several directions, as if there were no others."""
+        source, target = languages_of(direction)
+        parts: dict[str, Any] = {
+            part: tuple(one for one in self.corpora(part) if self.reads(one, direction, part))
+            for part in PARTS
+        }
+        single = {"source": source, "target": target, "directions": (), "zero_shot": ()}
+        return self.model_copy(update={**single, **parts})
 
     def corpora(self, part: Part) -> tuple[Corpus, ...]:
         named: tuple[Corpus, ...] = getattr(self, part)
         return named
+
+
+def check_corpora(data: DataSettings) -> None:
+    """Refuse corpora that cannot be read in the directions of the data."""
+    check_several(data.directions, data.zero_shot)
+    if data.directions and (data.source, data.target) != languages_of(data.directions[0]):
+        raise SettingsError(*_OTHER_FIRST)
+    for corpus in (*data.train, *data.valid, *data.test):
+        check_named(corpus.directions, data.all_directions)
+        if data.directions:
+            _check_columns(corpus)
+    for one in map(data.one_way, data.all_directions) if data.directions else (data,):
+        for corpus in (*one.train, *one.valid, *one.test):
+            _check_split(corpus, one)
+    if data.train:
+        check_learnt([one for one in data.directions if not data.one_way(one).train])
+
+
+def _check_columns(corpus: Corpus) -> None:
+    if isinstance(corpus, TsvCorpus) and corpus.columns is None:
+        raise SettingsError(
+            f"{corpus.path} is read in several directions, so its columns must be named; add e.g. "
+            "columns: {en: 0, de: 1}",
+            f"{corpus.path} 要按多个方向读取，因此必须写明各列；例如 columns: {{en: 0, de: 1}}",
+        )
+
+
+def _check_split(corpus: Corpus, data: DataSettings) -> None:
+    if not isinstance(corpus, _SplitCorpus) or not corpus.split:
+        return
+    if corpus.split.by not in (data.source, data.target):
+        raise SettingsError(
+            f"split.by is {corpus.split.by!r}; it must be {data.source!r} or {data.target!r}",
+            f"split.by 为 {corpus.split.by!r}；必须是 {data.source!r} 或 {data.target!r}",
+        )
+
+
+def read_pairs(data: DataSettings, corpus: Corpus) -> Iterator[Pair]:
+    """The pairs of a corpus as they are learnt: in each direction, after the target's word."""
+    if not data.directions:
+        yield from read_corpus(corpus, source=data.source, target=data.target)
+    for direction in data.directions:
+        if direction in (corpus.directions or data.directions):
+            source, target = languages_of(direction)
+            pairs = read_corpus(corpus, source=source, target=target)
+            yield from _mark(pairs, target_tag(target))
+
+
+def files_of(data: DataSettings, corpus: Corpus, part: Part) -> list[Path]:
+    """The files of a corpus in all directions in which it is read; a missing one is an error."""
+    if not data.directions:
+        return corpus_files(corpus, source=data.source, target=data.target)
+    read = [languages_of(one) for one in data.all_directions if data.reads(corpus, one, part)]
+    found = (corpus_files(corpus, source=source, target=target) for source, target in read)
+    return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def corpus_name(corpus: Corpus) -> str:
@@ -280,7 +392,7 @@ def _speak_pocket(corpus: PocketCorpus, count: int, source: str, target: str) ->
         yield Pair(left, right, f"pocket:{corpus.split}", number)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=6)  # as many directions as three languages have
 def _remember_pocket(
     corpus: PocketCorpus, count: int, source: str, target: str
 ) -> tuple[Pair, ...]:

@@ -24,7 +24,7 @@ from typing import Any
 
 from headwise.data.batching import plan_rows
 from headwise.data.pairs.alignment.learned import LearnedAlignment
-from headwise.data.pairs.choices import DataSettings, corpus_files, corpus_name, read_corpus
+from headwise.data.pairs.choices import DataSettings, corpus_name, files_of, read_pairs
 from headwise.data.pairs.encoding import BlockEncoder, Gate
 from headwise.data.pairs.encoding_workers import encode_blocks
 from headwise.data.pairs.filtering import (
@@ -161,7 +161,10 @@ def prepare_data(
     else:
         pair = given.pair
     target = in_order(pair.target, data.target_order)
-    tokenizers = replace(pair, target=target, known_words=KnownWords.of(survey.planned))
+    words = KnownWords.of(survey.planned)
+    if data.directions:
+        words = words.without_read_words()
+    tokenizers = replace(pair, target=target, known_words=words)
     with publish_directory(
         directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True
     ) as temporary:
@@ -224,7 +227,7 @@ def describe_inputs(
     )
     for part in parts:
         for corpus in data.corpora(part):
-            for path in corpus_files(corpus, source=data.source, target=data.target):
+            for path in files_of(data, corpus, part):
                 status = path.stat()
                 files.append([str(path), status.st_size, status.st_mtime_ns])
     if isinstance(text, SentencePieceSettings) and text.words is not None:
@@ -252,7 +255,7 @@ def read_part(
     set.
     """
     for corpus in data.corpora(part):
-        for pair in read_corpus(corpus, source=data.source, target=data.target):
+        for pair in read_pairs(data, corpus):
             reason, cleaned = check_text(pair, settings or KEEP_ALL)
             if reason is None:
                 yield cleaned
@@ -264,11 +267,15 @@ def _describe_settings(data: DataSettings, unread: set[str]) -> dict[str, Any]:
     described = data.model_dump(mode="json", exclude=unread)
     if data.target_order == "written":
         del described["target_order"]
+    for name in ("directions", "zero_shot"):
+        if not described[name]:
+            del described[name]
     for corpus in chain.from_iterable(
         described.get(part, ()) for part in ("train", "valid", "test")
     ):
-        if corpus["tag"] is None:
-            del corpus["tag"]
+        for name in ("tag", "directions"):
+            if corpus[name] is None:
+                del corpus[name]
     return described
 
 
@@ -342,7 +349,7 @@ def write_part(
     with StoreWriter(directory / part, vocabulary_sizes=sizes, replace=True) as writer:
         for corpus in data.corpora(part):
             writer.start_corpus(corpus_name(corpus), weight=corpus.weight)
-            blocks = cut_blocks(read_corpus(corpus, source=data.source, target=data.target))
+            blocks = cut_blocks(read_pairs(data, corpus))
             for block, encoded in encode_blocks(
                 encoder, blocks, tokenizers=directory / "tokenizers"
             ):
@@ -369,7 +376,7 @@ def require_pairs(data: DataSettings) -> None:
         return
     report = FilterReport()
     for corpus in data.train:
-        for pair in read_corpus(corpus, source=data.source, target=data.target):
+        for pair in read_pairs(data, corpus):
             reason, _ = check_text(pair, data.filter)
             assert reason is not None
             report.read += 1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from headwise.data.pairs.choices import DataSettings, read_corpus
+from headwise.data.pairs.choices import DataSettings, read_pairs
 from headwise.data.pairs.filtering import FilterSettings, check_text
 from headwise.data.pairs.parallel_files import Pair
 from headwise.text.choices import Reservoir, SentencePieceSettings, TextSettings
@@ -42,7 +42,7 @@ def survey_corpora(
     planned = Reservoir[_Seen](_PLANNED_PAIRS, seed=seed)
     done = 0
     for corpus in data.train:
-        for block in cut_blocks(read_corpus(corpus, source=data.source, target=data.target)):
+        for block in cut_blocks(read_pairs(data, corpus)):
             seen = [(pair.source, pair.target, pair.problem) for pair in block]
             learnt.add(seen)
             planned.add(seen)

@@ -19,6 +19,7 @@ from headwise.settings import read_settings_file
 from headwise.tasks.accepted_models import task_of_bundle
 from headwise.tasks.labels.labeller import Labeller
 from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.translation.bundle import require_one_direction
 from headwise.tasks.translation.translator import Translator
 from headwise.tasks.word_vectors.bundle import load_word_vectors
 from headwise.training.precision import Device
@@ -77,6 +78,7 @@ def load_model(
         case "translation":
             files = BundleFiles(path)
             translator = Translator.load(path, device=device, precision=precision)
+            require_one_direction(translator.recipe.data, path)
             files.check_unchanged()
             return LoadedModel(
                 name, "translator", translator, path, precision=precision, bundle_files=files

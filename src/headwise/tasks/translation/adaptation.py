@@ -38,6 +38,7 @@ from headwise.settings import check_settings, read_yaml
 from headwise.tasks.bundle import TOKENIZER, OpenedBundle, open_bundle
 from headwise.tasks.recipe import recipe_from, require_translation
 from headwise.tasks.translation.adaptation_request import AdaptationRequest
+from headwise.tasks.translation.bundle import require_one_direction
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import load_fitting_tokenizers
 from headwise.training.choices import NoamSchedule, TrainingSettings
@@ -62,6 +63,7 @@ def adaptation_recipe(request: AdaptationRequest) -> TranslationRecipe:
     request.check()
     opened = open_bundle(request.model, TranslationRecipe)
     base = opened.recipe
+    require_one_direction(base.data, request.model)
     if not isinstance(base.model, EncoderDecoderSettings):
         raise UsageError(
             f"{request.model} is of model.kind={base.model.kind}; only encoder_decoder can be "

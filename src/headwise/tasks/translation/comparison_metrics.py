@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.data.splits import Part
+from headwise.errors import SettingsError
 from headwise.evaluation.metric_statistics import SentenceStatistics
 from headwise.evaluation.translation import build_metrics
 from headwise.tasks.comparison_metrics import ComparisonMetrics, declared_metric
@@ -23,6 +24,15 @@ PARTS: tuple[Part, ...] = ("valid", "test")
 def translation_comparison_metrics(recipe: TranslationRecipe) -> ComparisonMetrics:
     """BLEU decides; a run keeps its translations and their references."""
     data, evaluation = recipe.data, recipe.evaluation
+    if data.directions:
+        raise SettingsError(
+            "headwise compare needs translators of one direction, but the recipe has "
+            f"data.directions ({data.in_arrows}); set data.directions=[] with data.source and "
+            "data.target, or compare with headwise evaluate --to … --against",
+            "headwise compare 需要单一方向的翻译模型，而配方有 data.directions"
+            f"（{data.in_arrows}）；请设 data.directions=[] 并给出 data.source 与 data.target，"
+            "或用 headwise evaluate --to … --against 比较",
+        )
 
     @cache
     def metrics() -> dict[str, Any]:

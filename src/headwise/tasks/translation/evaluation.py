@@ -10,8 +10,9 @@ from headwise.evaluation.significance import Comparison, compare_systems
 from headwise.evaluation.translation import TranslationScores, build_metrics, score_translations
 from headwise.language import say
 from headwise.storage import write_text
+from headwise.tasks.checkpoint_bundle import Which
 from headwise.tasks.text_input import read_text_lines
-from headwise.tasks.translation.bundle import load_translator_bundle
+from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
 from headwise.tasks.translation.checkpoint_bundle import load_checkpoint_bundle
 from headwise.tasks.translation.drafting_speed import DraftingSpeed
 from headwise.tasks.translation.evaluation_request import Measurement
@@ -149,7 +150,7 @@ def _translations(wanted: Measurement, system: Path, *, is_baseline: bool) -> _T
     assert wanted.source is not None, "checked"
     which = None if is_baseline else wanted.checkpoint
     bundles = [
-        load_translator_bundle(one) if which is None else load_checkpoint_bundle(one, which)
+        _load(one, which, wanted.target_language)
         for one in (system, *(() if is_baseline else wanted.others))
     ]
     translator = Translator.join(bundles, wanted.mean, wanted.device, wanted.precision)
@@ -164,6 +165,15 @@ def _translations(wanted: Measurement, system: Path, *, is_baseline: bool) -> _T
         None if which is None else bundles[0].results["steps"],
         DraftingSpeed.sum_of(line.speed for line in found),
     )
+
+
+def _load(path: Path, which: Which | None, target: str | None) -> TranslatorBundle:
+    """A bundle; of several directions, the one into the target language."""
+    if which is None:
+        bundle = load_translator_bundle(path, several_directions=True)
+    else:
+        bundle = load_checkpoint_bundle(path, which)
+    return bundle.toward(target) if bundle.recipe.data.directions else bundle
 
 
 def guess_language(texts: Sequence[str]) -> str | None:

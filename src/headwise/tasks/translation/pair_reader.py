@@ -21,6 +21,7 @@ from headwise.models.state_keys import key_width
 from headwise.neighbours.writing import StoredLine
 from headwise.settings import check_settings, read_yaml
 from headwise.tasks.memory_reader import Predicted, ReadBlock
+from headwise.tasks.translation.bundle import require_one_direction
 from headwise.tasks.translation.memory import ForcedBatch, refuse_parallel
 from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import EOS
@@ -46,6 +47,7 @@ class PairReader:
 
     def __init__(self, bundle: Path) -> None:
         self.translator = Translator.load(bundle)
+        require_one_direction(self.translator.recipe.data, bundle)
         refuse_parallel(self.translator, bundle)
         self.reading = self.translator.forced_reading
         self.key, self.dim = self.reading.tap.layer, key_width(self.translator.model)

@@ -138,6 +138,11 @@ class TranslationRecipe(AnyRecipe):
                 "model.embedding.tied=all 要求两种语言共用词表；请设 text.shared=true，或 "
                 "model.embedding.tied=output",
             )
+        if self.data.directions and not self.text.shared:
+            raise SettingsError(
+                "data.directions needs one vocabulary for all languages; set text.shared=true",
+                "data.directions 要求所有语言共用词表；请设 text.shared=true",
+            )
         self._check_kind()
         self._check_drafting()
         # Source rows are in the proportion of the languages, which only the text knows.

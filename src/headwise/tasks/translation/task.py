@@ -34,10 +34,10 @@ from headwise.tasks.result_rows import part_name
 from headwise.tasks.task import Learner, TrainedTask
 from headwise.tasks.training_cost import Trial, first_batch
 from headwise.tasks.translation.bundle import (
-    CARD_USE,
     TranslatorBundle,
     card_details,
     card_title,
+    card_use,
     load_translator_bundle,
 )
 from headwise.tasks.translation.comparison_metrics import translation_comparison_metrics
@@ -51,6 +51,7 @@ from headwise.tasks.translation.preflight import (
     check_test,
 )
 from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.translation.several_directions import translate_directions
 from headwise.tasks.translation.training_rows import (
     add_alignment,
     batches_for,
@@ -169,7 +170,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         parameters = sum(parameter.numel() for parameter in module.parameters())
         device = choose_device(recipe.training.device)
         precision = name_of(choose_dtype(recipe.training.precision, device))
-        languages = f"{recipe.data.source} → {recipe.data.target}"
+        languages = recipe.data.in_arrows
         start = find_translator_start(recipe)
         begun = "" if start is None else start.describe(module) + "\n"
         return begun + say(
@@ -200,6 +201,9 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
                 watcher.note(
                     say(f"translating the {part_name(part)} …", f"正在翻译{part_name(part)}……")
                 )
+                if recipe.data.directions:
+                    results[part] = translate_directions(translator, part, directory / TRANSLATIONS)
+                    continue
                 translated = translate_part(translator, recipe, part)
                 translated.save(directory / TRANSLATIONS, part)
                 results[part] = translated.as_dict()
@@ -227,14 +231,13 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         return card_details(recipe)
 
     def card_use(self, recipe: TranslationRecipe) -> str:
-        return CARD_USE
+        return card_use(recipe)
 
     def load(self, directory: Path) -> Translator:
         return Translator.load(directory)
 
     def summarize(self, directory: Path) -> str:
-        data = load_translator_bundle(directory).recipe.data
-        return f"{data.source} → {data.target}"
+        return load_translator_bundle(directory, several_directions=True).recipe.data.in_arrows
 
 
 def _given_tokenizers(recipe: TranslationRecipe) -> GivenTokenizers | None:

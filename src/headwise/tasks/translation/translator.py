@@ -12,6 +12,7 @@ itself never stores a map.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import tee
@@ -123,6 +124,12 @@ class _Decoding(Settings):
     decoding: DecodingSettings
 
 
+def _check_of(bundle: TranslatorBundle) -> InputCheck:
+    data = bundle.recipe.data
+    read = ", ".join(bundle.sources) or data.source
+    return InputCheck(bundle.tokenizers, source=read, target=data.target)
+
+
 class Translator:
     """A loaded bundle that translates."""
 
@@ -159,9 +166,7 @@ class Translator:
             (longest_source(one.recipe.model) for one in self.members),
             key=lambda limit: limit.tokens,
         )
-        self.check_input = InputCheck(
-            self.tokenizers, source=self.source_language, target=self.target_language
-        )
+        self.check_input = _check_of(bundle)
         self.offer: ModelSteppers | ParallelInference | EnsembleSteppers = offer_of(self.model)
         if others:
             self.offer = join_models([one.bundle for one in self.members], mean)
@@ -172,7 +177,8 @@ class Translator:
         cls, directory: Path | str, *, device: Device = "auto", precision: Precision = "auto"
     ) -> Self:
         """A translator from a bundle (or the run directory that holds one)."""
-        return cls(load_translator_bundle(directory), device=device, precision=precision)
+        bundle = load_translator_bundle(directory, several_directions=True)
+        return cls(bundle, device=device, precision=precision)
 
     @classmethod
     def ensemble(
@@ -206,6 +212,18 @@ class Translator:
         rest = [cls(one, device=device, precision=precision) for one in others]
         return cls(first, device=device, precision=precision, others=rest, mean=mean)
 
+    def into(self, target: str | None, source: str | None = None) -> Self:
+        """The same model as a translator of one of its directions (text/tagged_tokenizer.py)."""
+        bundle = self.bundle.toward(target, source)
+        if bundle is self.bundle:
+            return self
+        one = copy(self)
+        one.bundle, one.recipe, one.tokenizers = bundle, bundle.recipe, bundle.tokenizers
+        one.members = (one, *self.members[1:])
+        one.check_input = _check_of(bundle)
+        one._judges, one._language_models, one._memories = {}, {}, {}
+        return one
+
     @property
     def source_language(self) -> str:
         return self.recipe.data.source
@@ -226,8 +244,10 @@ class Translator:
         *,
         alignment: bool = False,
         attention: bool = False,
+        to: str | None = None,
     ) -> list[Translation]:
-        """Translate sentences; the result has one entry for each, in order."""
+        """Translate sentences; the result has one entry for each, in order. `to`: the language to
+        write, of a model with several."""
         if (
             isinstance(texts, str)
             or not isinstance(texts, Sequence)
@@ -238,7 +258,8 @@ class Translator:
                 "translator([text])",
                 f"需要文本列表，给出的却是 {type(texts).__name__}；请写 translator([text])",
             )
-        return list(self.stream(texts, decoding, alignment=alignment, attention=attention))
+        one = self if to is None else self.into(to)
+        return list(one.stream(texts, decoding, alignment=alignment, attention=attention))
 
     def stream(
         self,
@@ -286,6 +307,7 @@ class Translator:
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without their end; of white space none."""
+        self.bundle.toward(None)  # of several directions, one must have been chosen
         return self.tokenizers.source.encode(text) if text.strip() else []
 
     def _prepare(self, text: str, number: int) -> SourceSentence:

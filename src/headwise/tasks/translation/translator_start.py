@@ -75,7 +75,11 @@ def find_translator_start(recipe: TranslationRecipe) -> TranslatorStart | None:
 def _sections(recipe: TranslationRecipe) -> dict[str, Any]:
     """What must agree."""
     return {
-        "data": {"source": recipe.data.source, "target": recipe.data.target},
+        "data": {
+            "source": recipe.data.source,
+            "target": recipe.data.target,
+            "directions": list(recipe.data.directions),
+        },
         "text": recipe.text.model_dump(mode="json"),
         "model": recipe.model.model_dump(mode="json"),
     }
