@@ -8,8 +8,9 @@ import pytest
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.models.inference import Precision
 from headwise.pocket import sentences
+from headwise.tasks.translation.attention_trace import AttentionTrace, align_pieces
 from headwise.tasks.translation.bundle import load_translator_bundle
-from headwise.tasks.translation.translator import AttentionTrace, Translator, align_pieces
+from headwise.tasks.translation.translator import Translator
 from tests.tasks.tiny import train_tiny
 
 TEXTS = [sentence.text("en") for sentence in sentences("test", 23)]

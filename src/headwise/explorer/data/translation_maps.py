@@ -2,7 +2,8 @@
 
 from headwise.errors import UsageError
 from headwise.explorer.data.attention_maps import AttentionMap, MapKind, Trace
-from headwise.tasks.translation.translator import AttentionTrace, Translation, Translator
+from headwise.tasks.translation.attention_trace import AttentionTrace
+from headwise.tasks.translation.translator import Translation, Translator
 
 
 def trace_translation(translator: Translator, text: str) -> Trace:

@@ -23,7 +23,8 @@ from headwise.evaluation.alignment import (
 )
 from headwise.evaluation.translation import TranslationScores, score_translations
 from headwise.pocket import Sentence, pronouns_correct, pronouns_word_for_word, sentences
-from headwise.tasks.translation.translator import AttentionTrace, Translator
+from headwise.tasks.translation.attention_trace import AttentionTrace
+from headwise.tasks.translation.translator import Translator
 
 
 @dataclass(frozen=True)
