@@ -2,16 +2,18 @@
 
     python benchmarks/bench_memory.py [--reach 1600] [--dim 64] [--layers 4]
 
-Both predict each token from `reach` tokens before it. A Transformer without a memory reads these
-again for every token; one with a memory keeps the states of every layer and reads each token once
-(Dai et al. 2019, table 9: up to 1,874 times as fast). Carried in segments a text is scored, carried
-token by token a text is written.
+Measured: tokens per second. Both predict each token from `reach` tokens before it. A Transformer
+without a memory reads these again for every token; one with a memory keeps the states of every
+layer and reads each token once (Dai et al. 2019, table 9: up to 1,874 times as fast). Carried in
+segments a text is scored, carried token by token a text is written.
 
 Before the clock starts the numbers are compared, with a model of one layer, for which both see the
-same: to 1e-5. The floor of re-reading is `reach` + 1 times the products of one token. The bar: in
-segments ≥ 50 times the tokens per second of re-reading. Prints a table, writes
-benchmarks/results/memory.json, and exits with 1 if the bar is missed (--quick: never). Dated
-numbers: docs/experiments/language-models.md.
+same: to 1e-5.
+
+The floor of re-reading is `reach` + 1 times the products of one token. The bar: in segments ≥ 50
+times the tokens per second of re-reading. Prints a table, writes benchmarks/results/memory.json,
+and exits with 1 if the bar is missed (--quick: never). Dated numbers:
+docs/experiments/language-models.md.
 """
 
 import argparse
