@@ -212,7 +212,8 @@ def test_the_mean_of_checkpoints_translates(headwise: Headwise, tiny_run: Path) 
     for which in ("average", "average:2"):
         words = ("--checkpoint", which, "--text", "The cat sleeps.", "--json")
         answer = headwise("translate", "--model", tiny_run, *words)
-        assert (answer.status, "weights of step 6 of 6" in answer.err) == (0, True), answer.err
+        said = "mean of the weights of its last checkpoints, up to step 6 of 6"
+        assert (answer.status, said in answer.err) == (0, True), answer.err
         assert json.loads(answer.out)["score"] == pytest.approx(expected.score, abs=1e-5)
 
 
