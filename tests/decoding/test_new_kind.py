@@ -112,6 +112,6 @@ def test_rules_that_it_does_not_follow_are_refused(seen: dict[str, Any]) -> None
     assert refusal in seen["forbid"]["text"]
     assert seen["unknown_option"]["status"] == 422
     assert seen["require"]["status"] == 422
-    assert "cannot plan for them" in seen["require"]["text"]
+    assert "cannot guarantee required phrases" in seen["require"]["text"]
     assert seen["n_best"]["status"] == 422
     assert "token_mapping search finds one translation" in seen["n_best"]["text"]
