@@ -1,11 +1,17 @@
 """`headwise memory` and the options `--memory` as they are typed: output, exit status, refusals."""
 
 import json
+import shutil
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from headwise.pocket import sentences
+from headwise.tasks.memory_reader import ReadBlock
+from headwise.tasks.translation import pair_reader
+from headwise.tasks.translation.pair_reader import PairReader
 from tests.cli.conftest import Headwise
 
 
@@ -56,6 +62,47 @@ def test_settings_that_cannot_be_are_refused(
     answer = headwise("translate", "--model", tiny_run, "--memory", store, "--text", "a", *words)
     assert (answer.status, answer.out) == (status, "")
     assert said in answer.err
+
+
+def test_an_interrupted_build_goes_on(
+    tiny_run: Path, headwise: Headwise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for ending in ("en", "de"):
+        lines = [one.text(ending) for one in sentences("train", 8)]
+        Path(f"my.{ending}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.setattr(pair_reader, "BLOCK_PAIRS", 2)
+    monkeypatch.setattr("headwise.neighbours.writing.SHARD_BYTES", 64)
+    assert headwise("memory", "build", tiny_run, "--output", "whole", "my").status == 0
+    reads = PairReader.read
+
+    def break_off(self: PairReader, texts: list[str], *, skip: int) -> Iterator[ReadBlock]:
+        yield from islice(reads(self, texts, skip=skip), 2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PairReader, "read", break_off)
+    assert headwise("memory", "build", tiny_run, "--output", "cut", "my").status == 130
+    monkeypatch.setattr(PairReader, "read", reads)
+    answer = headwise("translate", "--model", tiny_run, "--memory", "cut", "--text", "a")
+    assert (answer.status, "is not finished" in answer.err) == (2, True)
+    answer = headwise("memory", "build", tiny_run, "--output", "cut", "my")
+    assert (answer.status, "going on after line 4" in answer.err) == (0, True)
+    whole, cut = (
+        {one.name: one.read_bytes() for one in Path(name).iterdir()} for name in ("whole", "cut")
+    )
+    assert whole == cut
+
+
+def test_a_store_is_no_place_for_another(tiny_run: Path, store: Path, headwise: Headwise) -> None:
+    answer = headwise("memory", "build", tiny_run, "--output", store, "my")
+    assert (answer.status, "headwise memory add" in answer.err) == (2, True)
+    inside = headwise("memory", "build", tiny_run, "--output", store / "other", "my")
+    assert (inside.status, "lies inside" in inside.err) == (2, True)
+    link = Path("link")
+    link.symlink_to(store / "other")
+    assert headwise("memory", "build", tiny_run, "--output", link, "my").status == 2
+    shutil.copytree(tiny_run / "model", "bundle")
+    answer = headwise("memory", "build", tiny_run, "--output", "bundle", "my")
+    assert (answer.status, "no store of neighbours" in answer.err) == (2, True)
 
 
 def test_damage_is_status_3_and_a_wrong_command_2(

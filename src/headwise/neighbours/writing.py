@@ -67,7 +67,8 @@ class EntryWriter:
     @staticmethod
     def begin(directory: Path, model: StoredModel, request: dict[str, Any]) -> "EntryWriter":
         """A new store, or one whose build by the same request was interrupted."""
-        if (directory / MANIFEST).is_file():
+        is_sealed = (directory / MANIFEST).is_file()
+        if is_sealed and read_manifest(directory)["kind"] == KIND:
             writer = EntryWriter._open(directory)
             if writer.header.unfinished is None or writer.request != request:
                 raise UsageError(
