@@ -111,7 +111,10 @@ def test_damage_is_status_3_and_a_wrong_command_2(
     assert headwise("memory", "build", tiny_run, "--output", store, "my").status == 2
     assert headwise("memory", "describe", "my.en").status == 3
     assert headwise("memory", "build", tiny_run, "--output", "new", "none").status == 3
-    assert not Path("new").exists()
+    for ending in ("en", "de"):
+        Path(f"empty.{ending}").touch()
+    answer = headwise("memory", "build", tiny_run, "--output", "new", "empty")
+    assert (answer.status, Path("new").exists()) == (3, False)
     answer = headwise("score", "--model", tiny_run, "--memory", store, "a")
     assert answer.status == 3
     keys = bytearray((store / "00000.keys").read_bytes())

@@ -1,12 +1,14 @@
 """Writes a store of neighbours shard by shard, so that a kill loses at most the shard at work.
 
+Nothing is written before the first shard is full, so texts that cannot be stored leave nothing.
 A shard is written to temporary files that are flushed and renamed. Then the manifest is replaced in
 one step; it lists the new files and says how many lines of which text have been read. So the store
 on disk always is what its manifest says, plus perhaps files that it does not list; these are
 removed when the build goes on. Blocks of lines are the unit that is read, so a build that was
 interrupted writes the same shards as one that was not.
 
-Tested: a build killed after any shard and continued gives the same files.
+Tested: a build killed after any shard and continued gives the same files; a refused text leaves
+none.
 """
 
 from collections.abc import Sequence
@@ -83,10 +85,8 @@ class EntryWriter:
                 f"{directory} exists already and is no store of neighbours; choose another name",
                 f"{directory} 已存在且不是近邻存储；请换一个名字",
             )
-        directory.mkdir(parents=True, exist_ok=True)
-        writer = EntryWriter(directory, StoreHeader(model, (), (), None, None), {})
-        writer._note({"request": request, "read": 0})
-        return writer
+        begun = StoreHeader(model, (), (), None, unfinished={"request": request, "read": 0})
+        return EntryWriter(directory, begun, {})
 
     @staticmethod
     def extend(directory: Path, model: StoredModel, request: dict[str, Any]) -> "EntryWriter":
@@ -94,7 +94,8 @@ class EntryWriter:
         writer = EntryWriter._open(directory)
         _check_same(writer, model)
         if writer.header.unfinished is None:
-            writer._note({"request": request, "read": 0})
+            unfinished = {"request": request, "read": 0}
+            writer.header = replace(writer.header, unfinished=unfinished)
         elif writer.request != request:
             raise UsageError(
                 f"{directory} is being built from other texts; run that command again first",
@@ -143,15 +144,19 @@ class EntryWriter:
             self._write(read)
 
     def finish(self, *, read: int) -> StoreHeader:
-        """Write what is left; the store is whole from now on."""
+        """Write what is left; the store is whole from now on. Without an entry there is none."""
         if self._waiting:
             self._write(read)
-        self._note(None)
+        if self.header.shards:
+            self._note(None)
         return self.header
 
     def _write(self, read: int) -> None:
         name = f"{len(self.header.shards):05}"
         columns, corpora = self._columns()
+        # Known before its first file is there, so that a build killed from here on can go on.
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._note(self.header.unfinished)
         for column, array in columns.items():
             file = self.directory / f"{name}.{column}"
             with publish_file(file) as temporary:
