@@ -10,9 +10,18 @@ import pytest
 
 from headwise.pocket import sentences
 from headwise.tasks.memory_reader import ReadBlock
+from headwise.tasks.run import train
 from headwise.tasks.translation import pair_reader
 from headwise.tasks.translation.pair_reader import PairReader
 from tests.cli.conftest import Headwise
+from tests.tasks.language.test_language_start import MODELS, recipe_of
+
+
+@pytest.fixture(scope="module", name="language_run")
+def _language_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("language")
+    train(recipe_of(folder, MODELS["decoder_only"]), run=folder / "run")
+    return folder / "run"
 
 
 @pytest.fixture(name="store")
@@ -90,6 +99,22 @@ def test_an_interrupted_build_goes_on(
         {one.name: one.read_bytes() for one in Path(name).iterdir()} for name in ("whole", "cut")
     )
     assert whole == cut
+
+
+def test_the_commands_of_language_models_ask_a_store(
+    language_run: Path, headwise: Headwise
+) -> None:
+    Path("text").write_text("the cat eats\na dog sleeps\n", encoding="utf-8")
+    assert headwise("memory", "build", language_run, "--output", "words", "text").status == 0
+    options = ["--model", language_run, "--memory", "words", "--set", "memory.weight=0.9"]
+    for words in (
+        ["score", "--json", "the cat eats", "a dog sleeps"],
+        ["predict", "--json", "the cat"],
+        ["generate", "--json", "the cat"],
+    ):
+        answer = headwise(*words, *options)
+        assert (answer.status, bool(answer.out)) == (0, True), answer.err
+        assert answer.out != headwise(*words, *options[:2]).out
 
 
 def test_a_store_is_no_place_for_another(tiny_run: Path, store: Path, headwise: Headwise) -> None:
