@@ -117,6 +117,21 @@ def test_the_commands_of_language_models_ask_a_store(
         assert answer.out != headwise(*words, *options[:2]).out
 
 
+@pytest.mark.parametrize("command", ["translate", "evaluate", "score", "predict", "generate"])
+def test_an_unfinished_model_has_no_memory(
+    command: str, tiny_run: Path, language_run: Path, store: Path, headwise: Headwise
+) -> None:
+    translates = command in ("translate", "evaluate")
+    words = ["--model", tiny_run if translates else language_run, "--checkpoint", "best"]
+    words += ["--source", "my.en", "--reference", "my.de"] if command == "evaluate" else []
+    answer = headwise(command, *words, "--memory", store)
+    assert (answer.status, answer.out) == (2, "")
+    assert "a store belongs to a finished model" in answer.err
+    if translates:
+        answer = headwise(command, *words, "--set", f"memory.store={store}")
+        assert (answer.status, "a finished model" in answer.err) == (2, True)
+
+
 def test_a_store_is_no_place_for_another(tiny_run: Path, store: Path, headwise: Headwise) -> None:
     answer = headwise("memory", "build", tiny_run, "--output", store, "my")
     assert (answer.status, "headwise memory add" in answer.err) == (2, True)
