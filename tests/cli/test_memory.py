@@ -60,9 +60,9 @@ def test_a_store_is_built_tuned_described_and_asked(
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["--set", "memory.weight=1.5"], 2, "memory"),
-        (["--set", "memory.neighbours=0"], 2, "memory.neighbours"),
-        (["--set", "kind=drafted"], 2, "memory"),
+        (["--set", "memory.weight=1.5"], 2, "- decoding.memory.weight: must be at most 1"),
+        (["--set", "memory.neighbours=0"], 2, "- decoding.memory.neighbours: must be at least 1"),
+        (["--set", "kind=drafted"], 2, "kind=drafted takes no memory"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(
@@ -115,6 +115,16 @@ def test_the_commands_of_language_models_ask_a_store(
         answer = headwise(*words, *options)
         assert (answer.status, bool(answer.out)) == (0, True), answer.err
         assert answer.out != headwise(*words, *options[:2]).out
+
+
+def test_a_setting_is_named_as_it_was_given(language_run: Path, headwise: Headwise) -> None:
+    Path("text").write_text("the cat eats\n", encoding="utf-8")
+    assert headwise("memory", "build", language_run, "--output", "words", "text").status == 0
+    words = ["generate", "--model", language_run, "--memory", "words"]
+    answer = headwise(*words, "--set", "memory.weight=2")
+    assert (answer.status, "- memory.weight: must be at most 1" in answer.err) == (2, True)
+    answer = headwise(*words, "--set", "memory.neighbors=2")
+    assert (answer.status, "- memory.neighbors: unknown key" in answer.err) == (2, True)
 
 
 @pytest.mark.parametrize("command", ["translate", "evaluate", "score", "predict", "generate"])
