@@ -13,6 +13,7 @@ A corpus is written as a string or as a mapping:
 corpus by its sentences (`data/splits.py`).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -45,7 +46,23 @@ class Keep(Settings):
     values: tuple[str, ...]
 
 
-Tag = Annotated[str, pydantic.Field(max_length=32, pattern=r"^<[\w.-]+>$")]
+_TAG = r"^<[\w.-]+>$"
+
+
+def _check_tag(tag: str) -> str:
+    if not re.fullmatch(_TAG, tag):
+        raise SettingsError(
+            f"{tag!r} is no tag; a tag is a word in angle brackets, such as <bt>",
+            f"{tag!r} 不是标签；标签是尖括号中的一个词，例如 <bt>",
+        )
+    return tag
+
+
+Tag = Annotated[
+    str,
+    pydantic.Field(max_length=32, json_schema_extra={"pattern": _TAG}),
+    pydantic.AfterValidator(_check_tag),
+]
 
 
 class _Corpus(Settings):
