@@ -93,6 +93,8 @@ def test_damage_is_found_in_every_file(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError) as error:
             NeighbourStore.open(tmp_path / "store")
         assert error.value.exit_status == 3
+        assert "use another copy of the store or build it again" in error.value.en
+        assert "请换用其他副本或重新建立" in error.value.zh
         content[len(content) // 2] ^= 1
         file.write_bytes(content)
     NeighbourStore.open(tmp_path / "store")

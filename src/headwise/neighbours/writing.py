@@ -25,6 +25,7 @@ from headwise.neighbours.store import (
     COLUMNS,
     KEY_TYPES,
     KIND,
+    REMEDY,
     StoredModel,
     StoreHeader,
     StoreShard,
@@ -70,7 +71,7 @@ class EntryWriter:
     def begin(directory: Path, model: StoredModel, request: dict[str, Any]) -> "EntryWriter":
         """A new store, or one whose build by the same request was interrupted."""
         is_sealed = (directory / MANIFEST).is_file()
-        if is_sealed and read_manifest(directory)["kind"] == KIND:
+        if is_sealed and read_manifest(directory, remedy=REMEDY)["kind"] == KIND:
             writer = EntryWriter._open(directory)
             if writer.header.unfinished is None or writer.request != request:
                 raise UsageError(
@@ -105,7 +106,7 @@ class EntryWriter:
 
     @staticmethod
     def _open(directory: Path) -> "EntryWriter":
-        manifest = read_manifest(directory)
+        manifest = read_manifest(directory, remedy=REMEDY)
         if manifest["kind"] != KIND:
             raise CheckpointError(
                 "is not that of a store of neighbours; give another directory",
@@ -220,7 +221,7 @@ def write_header(directory: Path, header: StoreHeader, files: dict[str, Any]) ->
 
 def write_tuning(directory: Path, mixing: Mixing, measured: dict[str, Any]) -> None:
     """Keep the chosen settings in the store, with what was measured."""
-    manifest = read_manifest(directory)
+    manifest = read_manifest(directory, remedy=REMEDY)
     header = read_header(directory, manifest)
     tuning = {"mixing": mixing.model_dump(mode="json"), **measured}
     write_header(directory, replace(header, tuning=tuning), dict(manifest["files"]))
