@@ -11,7 +11,7 @@ Tested: a build killed after any shard and continued gives the same files; a ref
 none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -208,7 +208,7 @@ class EntryWriter:
             )
         return made, tuple(corpora)
 
-    def _note(self, unfinished: dict[str, Any] | None) -> None:
+    def _note(self, unfinished: Mapping[str, Any] | None) -> None:
         self.header = replace(self.header, unfinished=unfinished)
         write_header(self.directory, self.header, self._files)
 
