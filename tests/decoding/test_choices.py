@@ -4,14 +4,15 @@ import pydantic
 import pytest
 import torch
 
-from headwise.decoding.choices import DecodingSettings, decode
+from headwise.decoding.choices import DecodingSettings, decode, decoding_kinds
 from headwise.decoding.generator import Watcher
 from headwise.decoding.results import EMPTY_RESULT
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
-from headwise.errors import UsageError
+from headwise.errors import SettingsError, UsageError
+from headwise.settings import check_settings
 from tests.decoding.conftest import phrases_of_tokens
 
 
@@ -96,3 +97,17 @@ def test_whoever_asks_is_told_of_short_sentences_before_the_long_ones_end(fake, 
         number: results[number] for number in told
     }
     assert all(steps < stepper.num_steps for _, steps in told.values())
+
+
+def test_a_search_takes_a_memory_or_names_those_that_do() -> None:
+    memory = {"store": "made"}
+    able = [kind for kind in decoding_kinds() if "memory" in kind.model_fields]
+    for kind in decoding_kinds():
+        if kind in able:
+            assert check_settings(kind, {"memory": memory}).asked_memory is not None
+            continue
+        with pytest.raises(SettingsError) as caught:
+            check_settings(kind, {"memory": memory})
+        assert f"kind={kind.model_fields['kind'].default} takes no memory" in caught.value.en
+        for one in able:
+            assert f"kind={one.model_fields['kind'].default}" in caught.value.en

@@ -254,6 +254,15 @@ class Picture(Settings):
     shape: Annotated[Square | Disc, pydantic.Field(discriminator="kind")] = Square()
 
 
+def test_bounds_of_a_number_in_a_union_leave_no_tag() -> None:
+    class Bounded(Settings):
+        share: Square | Annotated[float, pydantic.Field(le=1)] = 1.0
+
+    with pytest.raises(SettingsError) as caught:
+        check_settings(Bounded, {"share": 2})
+    assert "  - share: must be at most 1.0, not 2" in caught.value.en
+
+
 def test_another_name_of_a_kind_is_known_by_its_description() -> None:
     """Nearer than any name that looks alike."""
     with pytest.raises(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from headwise.cli.options.memory import StorePath
 from headwise.cli.options.model_paths import MemoryModelPath
 from headwise.cli.options.parser import positive
-from headwise.cli.options.paths import OutputDirectory
+from headwise.cli.options.paths import SealedOutput
 from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 
@@ -110,7 +110,7 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         required=True,
-        type=OutputDirectory,
+        type=SealedOutput,
         metavar="STORE",
         help=say("directory of the store", "存储目录"),
     )

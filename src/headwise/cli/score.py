@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from headwise.tasks.language.answers import SentenceScore, Verdict
     from headwise.tasks.language.language_model import LanguageModel
-    from headwise.tasks.language.memory import load_with_memory
     from headwise.tasks.language.minimal_pairs import PairScores
 
 BLOCK = 256
@@ -127,6 +126,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.language.language_model import LanguageModel
+    from headwise.tasks.language.memory import load_with_memory
 
     memory = language_memory(arguments)
     with model_to_load(arguments.model, arguments.checkpoint) as directory:

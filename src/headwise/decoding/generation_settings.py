@@ -128,6 +128,19 @@ class GenerationSettings(Settings):
         """
         return self if count == 1 else None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_memory(cls, data: Any) -> Any:
+        """Of the searches that have no such setting (search/remembering.py)."""
+        if "memory" in cls.model_fields or not isinstance(data, Mapping) or "memory" not in data:
+            return data
+        kind = f"kind={cls.model_fields['kind'].default}" if "kind" in cls.model_fields else "this"
+        raise SettingsError(
+            f"{kind} takes no memory of stored neighbours; use kind=greedy, kind=beam or "
+            "kind=sampling with it, or leave the memory out",
+            f"{kind} 不支持近邻记忆；请改用 kind=greedy、kind=beam 或 kind=sampling，或去掉记忆",
+        )
+
     @model_validator(mode="after")
     def _check_lengths(self) -> "GenerationSettings":
         limit = self.max_length if isinstance(self.max_length, int) else self.max_length.limit

@@ -67,3 +67,9 @@ class MemorySettings(Settings):
             if (value := getattr(self, name)) is not None
         }
         return tuned.model_copy(update=given)
+
+
+class AskedMemory(Settings):
+    """The memory under the name that a command gives it: `memory.weight`."""
+
+    memory: MemorySettings

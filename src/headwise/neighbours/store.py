@@ -32,6 +32,11 @@ from headwise.storage import MANIFEST, read_manifest, verify_directory
 
 KIND = "neighbours"
 KEY_TYPES = {"float16": "<f2", "float32": "<f4"}
+REMEDY = (
+    "use another copy of the store or build it again",
+    "请换用其他副本或重新建立",
+)
+"""What to do about damage."""
 COLUMNS = {"keys": None, "values": "<i4", "places": "<i4", "lines": "<i8", "text": "u1"}
 
 
@@ -177,7 +182,7 @@ class NeighbourStore:
     def open(directory: Path | str) -> "NeighbourStore":
         """A store whose files are all as they were written."""
         path = require_store(Path(directory))
-        manifest = read_manifest(path)
+        manifest = read_manifest(path, remedy=REMEDY)
         if manifest["kind"] != KIND:
             verify_directory(path, kind=KIND)  # refuses it and says what it is
         header = read_header(path, manifest)
@@ -188,7 +193,7 @@ class NeighbourStore:
                 f"{path} 尚未建完（已有 {header.num_entries:,} 条）；"
                 "请再次运行建立它的命令，它会从中断处继续",
             )
-        verify_directory(path, kind=KIND)
+        verify_directory(path, kind=KIND, remedy=REMEDY)
         if not header.num_entries:
             raise UsageError(
                 f"{path} has no entry; build it from a text with at least one line",
@@ -267,8 +272,7 @@ class NeighbourStore:
 
 def _damaged(directory: Path) -> CheckpointError:
     return CheckpointError(
-        "is damaged (its parts do not fit together); use another copy of the store or build it "
-        "again",
-        "已损坏（各部分不吻合）；请换用其他副本或重新建立",
+        f"is damaged (its parts do not fit together); {REMEDY[0]}",
+        f"已损坏（各部分不吻合）；{REMEDY[1]}",
         file=directory / MANIFEST,
     )

@@ -1,15 +1,17 @@
 """Writes a store of neighbours shard by shard, so that a kill loses at most the shard at work.
 
+Nothing is written before the first shard is full, so texts that cannot be stored leave nothing.
 A shard is written to temporary files that are flushed and renamed. Then the manifest is replaced in
 one step; it lists the new files and says how many lines of which text have been read. So the store
 on disk always is what its manifest says, plus perhaps files that it does not list; these are
 removed when the build goes on. Blocks of lines are the unit that is read, so a build that was
 interrupted writes the same shards as one that was not.
 
-Tested: a build killed after any shard and continued gives the same files.
+Tested: a build killed after any shard and continued gives the same files; a refused text leaves
+none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from headwise.neighbours.store import (
     COLUMNS,
     KEY_TYPES,
     KIND,
+    REMEDY,
     StoredModel,
     StoreHeader,
     StoreShard,
@@ -67,7 +70,8 @@ class EntryWriter:
     @staticmethod
     def begin(directory: Path, model: StoredModel, request: dict[str, Any]) -> "EntryWriter":
         """A new store, or one whose build by the same request was interrupted."""
-        if (directory / MANIFEST).is_file():
+        is_sealed = (directory / MANIFEST).is_file()
+        if is_sealed and read_manifest(directory, remedy=REMEDY)["kind"] == KIND:
             writer = EntryWriter._open(directory)
             if writer.header.unfinished is None or writer.request != request:
                 raise UsageError(
@@ -82,10 +86,8 @@ class EntryWriter:
                 f"{directory} exists already and is no store of neighbours; choose another name",
                 f"{directory} 已存在且不是近邻存储；请换一个名字",
             )
-        directory.mkdir(parents=True, exist_ok=True)
-        writer = EntryWriter(directory, StoreHeader(model, (), (), None, None), {})
-        writer._note({"request": request, "read": 0})
-        return writer
+        begun = StoreHeader(model, (), (), None, unfinished={"request": request, "read": 0})
+        return EntryWriter(directory, begun, {})
 
     @staticmethod
     def extend(directory: Path, model: StoredModel, request: dict[str, Any]) -> "EntryWriter":
@@ -93,7 +95,8 @@ class EntryWriter:
         writer = EntryWriter._open(directory)
         _check_same(writer, model)
         if writer.header.unfinished is None:
-            writer._note({"request": request, "read": 0})
+            unfinished = {"request": request, "read": 0}
+            writer.header = replace(writer.header, unfinished=unfinished)
         elif writer.request != request:
             raise UsageError(
                 f"{directory} is being built from other texts; run that command again first",
@@ -103,7 +106,7 @@ class EntryWriter:
 
     @staticmethod
     def _open(directory: Path) -> "EntryWriter":
-        manifest = read_manifest(directory)
+        manifest = read_manifest(directory, remedy=REMEDY)
         if manifest["kind"] != KIND:
             raise CheckpointError(
                 "is not that of a store of neighbours; give another directory",
@@ -142,15 +145,19 @@ class EntryWriter:
             self._write(read)
 
     def finish(self, *, read: int) -> StoreHeader:
-        """Write what is left; the store is whole from now on."""
+        """Write what is left; the store is whole from now on. Without an entry there is none."""
         if self._waiting:
             self._write(read)
-        self._note(None)
+        if self.header.shards:
+            self._note(None)
         return self.header
 
     def _write(self, read: int) -> None:
         name = f"{len(self.header.shards):05}"
         columns, corpora = self._columns()
+        # Known before its first file is there, so that a build killed from here on can go on.
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._note(self.header.unfinished)
         for column, array in columns.items():
             file = self.directory / f"{name}.{column}"
             with publish_file(file) as temporary:
@@ -201,7 +208,7 @@ class EntryWriter:
             )
         return made, tuple(corpora)
 
-    def _note(self, unfinished: dict[str, Any] | None) -> None:
+    def _note(self, unfinished: Mapping[str, Any] | None) -> None:
         self.header = replace(self.header, unfinished=unfinished)
         write_header(self.directory, self.header, self._files)
 
@@ -214,7 +221,7 @@ def write_header(directory: Path, header: StoreHeader, files: dict[str, Any]) ->
 
 def write_tuning(directory: Path, mixing: Mixing, measured: dict[str, Any]) -> None:
     """Keep the chosen settings in the store, with what was measured."""
-    manifest = read_manifest(directory)
+    manifest = read_manifest(directory, remedy=REMEDY)
     header = read_header(directory, manifest)
     tuning = {"mixing": mixing.model_dump(mode="json"), **measured}
     write_header(directory, replace(header, tuning=tuning), dict(manifest["files"]))

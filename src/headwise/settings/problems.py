@@ -19,7 +19,10 @@ SHOWN_CHARACTERS = 60
 MAX_DEPTH = 2
 """How many levels down a key that was written too high is searched."""
 MAX_PATHS = 3
-_PLAIN_MEMBERS = ("int", "float", "str", "bool")
+_PLAIN_MEMBERS = frozenset(
+    f"{form}{name}" for name in ("int", "float", "str", "bool") for form in ("", "constrained-")
+)
+"""pydantic's tags for members of a union that are no settings; `constrained-`: with bounds."""
 SettingsClass = type[pydantic.BaseModel]
 
 

@@ -26,6 +26,7 @@ INCOMPLETE = ".incomplete"
 """Suffix of the temporary name of a file that is being written."""
 SEAL = "seal"
 ANOTHER_COPY = ("use another copy or an earlier checkpoint", "请用其他副本或更早的检查点")
+"""What to do about a damaged file, unless it is of a kind that says more."""
 
 
 def sha256_of(path: Path) -> str:
@@ -88,7 +89,11 @@ def _json_text(value: Any) -> str:
 
 
 def read_json(
-    path: Path, *, max_bytes: int = MAX_JSON_BYTES, max_items: int = MAX_JSON_ITEMS
+    path: Path,
+    *,
+    max_bytes: int = MAX_JSON_BYTES,
+    max_items: int = MAX_JSON_ITEMS,
+    remedy: tuple[str, str] = ANOTHER_COPY,
 ) -> Any:
     """JSON of bounded size, or a CheckpointError that names the file.
 
@@ -122,8 +127,8 @@ def read_json(
         return json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"is damaged (not readable JSON); {ANOTHER_COPY[0]}",
-            f"已损坏（不是可读的 JSON）；{ANOTHER_COPY[1]}",
+            f"is damaged (not readable JSON); {remedy[0]}",
+            f"已损坏（不是可读的 JSON）；{remedy[1]}",
             file=path,
         ) from error
 
@@ -143,7 +148,7 @@ def read_sealed_json(
     path: Path, keys: Collection[str], *, remedy: tuple[str, str] = ANOTHER_COPY
 ) -> dict[str, Any]:
     """A JSON object with exactly these keys and a valid seal, without the seal."""
-    value = read_json(path)
+    value = read_json(path, remedy=remedy)
     if not isinstance(value, dict) or not value.keys() >= set(keys):
         raise CheckpointError(
             f"is damaged (a required entry is missing); {remedy[0]}",

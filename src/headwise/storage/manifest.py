@@ -14,6 +14,7 @@ from typing import Any
 
 from headwise.errors import CheckpointError, UsageError
 from headwise.storage.files import (
+    ANOTHER_COPY,
     flush_to_disk,
     read_json,
     read_sealed_json,
@@ -54,21 +55,23 @@ def manifest_digest(directory: Path, *, without: Collection[str] = ()) -> str:
     return seal_of({**manifest, "files": files})
 
 
-def read_manifest(directory: Path) -> Mapping[str, Any]:
-    """The manifest itself; the files are not verified yet."""
-    manifest = read_sealed_json(directory / MANIFEST, _KEYS)
+def read_manifest(directory: Path, *, remedy: tuple[str, str] = ANOTHER_COPY) -> Mapping[str, Any]:
+    """The manifest itself; the files are not verified yet. `remedy`: what to do about damage."""
+    manifest = read_sealed_json(directory / MANIFEST, _KEYS, remedy=remedy)
     if not isinstance(manifest["files"], dict):
         raise CheckpointError(
-            "is damaged (a required entry is missing); use another copy or an earlier checkpoint",
-            "已损坏（缺少必需的条目）；请用其他副本或更早的检查点",
+            f"is damaged (a required entry is missing); {remedy[0]}",
+            f"已损坏（缺少必需的条目）；{remedy[1]}",
             file=directory / MANIFEST,
         )
     return manifest
 
 
-def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
+def verify_directory(
+    directory: Path, *, kind: str, remedy: tuple[str, str] = ANOTHER_COPY
+) -> Mapping[str, Any]:
     """Check every file against the manifest before anything is parsed; returns the manifest."""
-    manifest = read_manifest(directory)
+    manifest = read_manifest(directory, remedy=remedy)
     version = manifest["format"]
     if manifest["kind"] != kind:
         raise CheckpointError(
@@ -86,7 +89,7 @@ def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
             file=directory / MANIFEST,
         )
     for name in manifest["files"]:
-        verify_listed(directory, manifest, name)
+        verify_listed(directory, manifest, name, remedy=remedy)
     for path in sorted(directory.rglob("*")):
         if (
             path.name != MANIFEST
@@ -101,7 +104,13 @@ def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
     return manifest
 
 
-def verify_listed(directory: Path, manifest: Mapping[str, Any], name: str) -> None:
+def verify_listed(
+    directory: Path,
+    manifest: Mapping[str, Any],
+    name: str,
+    *,
+    remedy: tuple[str, str] = ANOTHER_COPY,
+) -> None:
     """Check one file that the manifest lists."""
     if not _lies_inside(directory.resolve(), name):
         raise CheckpointError(
@@ -109,7 +118,7 @@ def verify_listed(directory: Path, manifest: Mapping[str, Any], name: str) -> No
             f"列出的 {name[:80]!r} 在目录之外；请勿使用该目录",
             file=directory / MANIFEST,
         )
-    _verify_file(directory / name, manifest["files"][name])
+    _verify_file(directory / name, manifest["files"][name], remedy)
 
 
 def refuse_sealed(path: Path) -> None:
@@ -142,26 +151,24 @@ def _lies_inside(root: Path, name: str) -> bool:
         return False
 
 
-def _verify_file(path: Path, entry: Any) -> None:
+def _verify_file(path: Path, entry: Any, remedy: tuple[str, str]) -> None:
     if not path.is_file():
         raise CheckpointError(
-            "is missing; use another copy or an earlier checkpoint",
-            "缺失；请用其他副本或更早的检查点",
+            f"is missing; {remedy[0]}",
+            f"缺失；{remedy[1]}",
             file=path,
         )
     if not isinstance(entry, dict) or path.stat().st_size != entry.get("bytes"):
         expected = entry.get("bytes") if isinstance(entry, dict) else None
         raise CheckpointError(
-            f"has {path.stat().st_size:,} bytes, {expected} were written; it is damaged: use "
-            "another copy or an earlier checkpoint",
-            f"有 {path.stat().st_size:,} 字节，写入时为 {expected}；文件已损坏："
-            "请用其他副本或更早的检查点",
+            f"has {path.stat().st_size:,} bytes, {expected} were written; it is damaged: "
+            f"{remedy[0]}",
+            f"有 {path.stat().st_size:,} 字节，写入时为 {expected}；文件已损坏：{remedy[1]}",
             file=path,
         )
     if sha256_of(path) != entry.get("sha256"):
         raise CheckpointError(
-            "is damaged (its SHA-256 is not the one written); use another copy or an earlier "
-            "checkpoint",
-            "已损坏（SHA-256 与写入时不同）；请用其他副本或更早的检查点",
+            f"is damaged (its SHA-256 is not the one written); {remedy[0]}",
+            f"已损坏（SHA-256 与写入时不同）；{remedy[1]}",
             file=path,
         )

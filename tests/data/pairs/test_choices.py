@@ -78,6 +78,15 @@ def test_mistakes_are_named(changes: dict, message: str) -> None:
         settings(**changes)
 
 
+@pytest.mark.parametrize("tag", ["two words", "", "the", "<a b>", "<bt>\n", "<>"])
+def test_a_tag_is_a_word_in_angle_brackets(tag: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings(train={"path": "a", "tag": tag})
+    assert f"{tag!r} is no tag; a tag is a word in angle brackets, such as <bt>" in caught.value.en
+    assert "标签是尖括号中的一个词，例如 <bt>" in caught.value.zh
+    settings(train={"path": "a", "tag": "<bt>"})
+
+
 def test_columns_must_name_both_languages() -> None:
     with pytest.raises(SettingsError, match=r"columns names en, fr, but 'en' and 'de' are needed"):
         choose_columns({"en": 0, "fr": 1}, (), "en", "de")

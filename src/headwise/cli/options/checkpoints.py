@@ -13,14 +13,22 @@ from pathlib import Path
 
 from headwise.cli.options.model_paths import UnfinishedRun
 from headwise.cli.terminal.wrapping import write_line
+from headwise.errors import UsageError
 from headwise.language import say
 
 
 def accept_unfinished(arguments: argparse.Namespace) -> None:
     """With --checkpoint, a run has no model yet: its directory must exist, and be of the right
-    task."""
+    task; there can be no memory of it."""
     if arguments.checkpoint is None:
         return
+    changed = {one.partition("=")[0].split(".")[0] for one in getattr(arguments, "changes", ())}
+    if getattr(arguments, "memory", None) is not None or "memory" in changed:
+        raise UsageError(
+            "--checkpoint and a memory exclude each other, because a store belongs to a finished "
+            "model; leave one of them out",
+            "--checkpoint 与记忆不能同时使用，因为存储只属于已完成的模型；请去掉其一",
+        )
     model = arguments.model
     is_list = isinstance(model, list)
     arguments.model = list(map(UnfinishedRun.of, model)) if is_list else UnfinishedRun.of(model)

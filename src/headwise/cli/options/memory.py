@@ -64,7 +64,7 @@ def add_language_memory(parser: argparse.ArgumentParser) -> None:
 
 def language_memory(arguments: argparse.Namespace) -> "MemorySettings | None":
     """The memory that the options describe, if one is asked for."""
-    from headwise.neighbours.settings import MemorySettings
+    from headwise.neighbours.settings import AskedMemory
     from headwise.settings import apply_overrides, check_settings
 
     if arguments.memory is None:
@@ -85,4 +85,4 @@ def language_memory(arguments: argparse.Namespace) -> "MemorySettings | None":
             f"--set {unknown[0]} 不是记忆的设置；可设 memory.neighbours、memory.temperature 与 "
             "memory.weight",
         )
-    return check_settings(MemorySettings, changed["memory"])
+    return check_settings(AskedMemory, changed).memory

@@ -52,7 +52,7 @@ def check_paths(parsed: argparse.Namespace, names: Mapping[str, str]) -> None:
     for option, one in given:
         if isinstance(one, Output):
             one.check(option)
-            _check_owner(option, Path(one))
+            _check_owner(option, one)
             _check_inputs(option, Path(one), inputs)
     reads_input = any(isinstance(one, ReadOnce) and one.is_standard_input for _, one in given)
     _check_redirection(inputs, reads_input=reads_input)
@@ -80,8 +80,9 @@ def _check_inputs(option: str, path: Path, inputs: Sequence[tuple[str, Path]]) -
         )
 
 
-def _check_owner(option: str, path: Path) -> None:
-    refuse_sealed(path)
+def _check_owner(option: str, output: Output) -> None:
+    refuse_sealed(output.place())
+    path = Path(output)
     if path.name in RUN_FILES and path.exists() and (path.parent / "recipe.yaml").is_file():
         raise UsageError(
             f"{option} {path} belongs to the run in {path.parent}, which cannot go on without it; "

@@ -167,6 +167,10 @@ class Output(str):
             reason = errno.EROFS if is_read_only else errno.EACCES
             raise OSError(reason, os.strerror(reason), str(self))
 
+    def place(self) -> Path:
+        """What must not lie inside a directory whose files are sealed."""
+        return Path(self)
+
 
 class OutputFile(Output):
     """A file that is written; an existing file is replaced."""
@@ -197,3 +201,10 @@ class NewOutput(Output):
 
 class OutputDirectory(Output):
     """A directory of results; the command itself checks what it already holds."""
+
+
+class SealedOutput(OutputDirectory):
+    """A directory that the command seals and, after an interruption, goes on with."""
+
+    def place(self) -> Path:
+        return Path(os.path.realpath(self)).parent

@@ -13,6 +13,7 @@ A corpus is written as a string or as a mapping:
 corpus by its sentences (`data/splits.py`).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -54,13 +55,29 @@ class Keep(Settings):
     values: tuple[str, ...]
 
 
-Tag = Annotated[str, pydantic.Field(max_length=32, pattern=r"^<[\w.-]+>$")]
 _OTHER_FIRST = (
     "data.source and data.target are not those of the first of data.directions; leave them out or "
     "change them, because data.directions names the languages",
     "data.source 与 data.target 不是 data.directions 中第一个方向的语言；请去掉或修改它们："
     "语言由 data.directions 指明",
 )
+_TAG = r"^<[\w.-]+>$"
+
+
+def _check_tag(tag: str) -> str:
+    if not re.fullmatch(_TAG, tag):
+        raise SettingsError(
+            f"{tag!r} is no tag; a tag is a word in angle brackets, such as <bt>",
+            f"{tag!r} 不是标签；标签是尖括号中的一个词，例如 <bt>",
+        )
+    return tag
+
+
+Tag = Annotated[
+    str,
+    pydantic.Field(max_length=32, json_schema_extra={"pattern": _TAG}),
+    pydantic.AfterValidator(_check_tag),
+]
 
 
 class _Corpus(Settings):
