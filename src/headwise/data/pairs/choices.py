@@ -13,7 +13,6 @@ A corpus is written as a string or as a mapping:
 corpus by its sentences (`data/splits.py`).
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -25,6 +24,7 @@ import pydantic
 
 from headwise.data.corpus_names import LanguageCode, as_list, expand
 from headwise.data.known.corpora import find_known
+from headwise.data.pairs.corpus_tag import Tag
 from headwise.data.pairs.directions import (
     Direction,
     check_learnt,
@@ -61,23 +61,6 @@ _OTHER_FIRST = (
     "data.source 与 data.target 不是 data.directions 中第一个方向的语言；请去掉或修改它们："
     "语言由 data.directions 指明",
 )
-_TAG = r"^<[\w.-]+>$"
-
-
-def _check_tag(tag: str) -> str:
-    if not re.fullmatch(_TAG, tag):
-        raise SettingsError(
-            f"{tag!r} is no tag; a tag is a word in angle brackets, such as <bt>",
-            f"{tag!r} 不是标签；标签是尖括号中的一个词，例如 <bt>",
-        )
-    return tag
-
-
-Tag = Annotated[
-    str,
-    pydantic.Field(max_length=32, json_schema_extra={"pattern": _TAG}),
-    pydantic.AfterValidator(_check_tag),
-]
 
 
 class _Corpus(Settings):
