@@ -187,17 +187,17 @@ def _choose_decoding(arguments: argparse.Namespace, translator: "Translator") ->
     changes = _changes(arguments, translator.recipe.decoding)
     if arguments.n_best > 1:
         given = translator.settings(changes)
-        has_size = any(change.startswith("size=") for change in arguments.changes)
-        wider = given.with_num_results(arguments.n_best, may_widen=not has_size)
-        if wider is None:
-            changes.append(f"num_best={arguments.n_best}")
-        else:
-            before = given.model_dump(mode="json")
-            changes += [
-                f"{key}={json.dumps(value)}"
-                for key, value in wider.model_dump(mode="json").items()
-                if value != before[key]
-            ]
+        wider = given.with_num_results(arguments.n_best, may_widen=True) or given
+        before = given.model_dump(mode="json")
+        widened = {
+            key: json.dumps(value)
+            for key, value in wider.model_dump(mode="json").items()
+            if value != before[key]
+        }
+        widened["num_best"] = str(arguments.n_best)
+        if widened.keys() & {change.partition("=")[0] for change in arguments.changes}:
+            widened = {"num_best": str(arguments.n_best)}  # a width that was set stays
+        changes += [f"{key}={value}" for key, value in widened.items()]
     return translator.settings(changes)
 
 
