@@ -148,9 +148,26 @@ def test_the_grid_finds_the_best_combination() -> None:
 def test_what_cannot_judge_is_refused(judges: dict[str, Path], tiny_run: Path) -> None:
     with pytest.raises(UsageError, match="give a --channel of the opposite direction"):
         load_judges({"translator": tiny_run, "channel": judges["translator"]})
+    with pytest.raises(UsageError, match="give a --channel of the opposite direction"):
+        load_judges({"translator": tiny_run, "channel": tiny_run})
     judge = load_judges({"channel": judges["channel"]})["channel"]
     with pytest.raises(DataError, match=r"a sentence of [\d,]+ tokens is to be scored"):
         judge.score(["Hund"], ["Hund " * 3000])
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("channel", "translator"), ("translator", "channel")])
+def test_a_model_of_the_other_direction_is_told(
+    wrong: str,
+    right: str,
+    judges: dict[str, Path],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Lists name no languages, and any translator gives scores to any text."""
+    pairs = [CandidateList(source, (target,), (0.0,)) for source, target in PAIRS]
+    for used_as, path, is_told in ((right, judges[right], False), (wrong, judges[right], True)):
+        caplog.clear()
+        assert len(list(judge_lists(pairs, load_judges({used_as: path})))) == len(pairs)
+        assert ("look like another language" in caplog.text) == is_told
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ combination found by scoring every one with sacreBLEU.
 """
 
 import itertools
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,18 +30,24 @@ from numpy.typing import NDArray
 from headwise.errors import DataError, UsageError
 from headwise.evaluation.metric_statistics import SentenceStatistics
 from headwise.evaluation.translation import build_metrics
+from headwise.language import say
 from headwise.models.limits import target_limits
 from headwise.models.parallel.choices import is_parallel
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.translation.bundle import load_translator_bundle
+from headwise.tasks.translation.input_warning import InputCheck
 from headwise.tasks.translation.judge import TranslatorJudge
 from headwise.tasks.translation.length_limits import longest_source
 from headwise.tasks.translation.nbest_lists import CandidateList
 from headwise.training.precision import Device, choose_device
 
+logger = logging.getLogger(__name__)
+
 JUDGES = ("translator", "channel", "language_model")
 GRID = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """The weights that are tried."""
+OTHER_LANGUAGES = ("target_language", "other_language")
+"""What input_warning.py says of a text in a language that the model does not read."""
 BLOCK = 64
 """Sentences that are scored together."""
 
@@ -103,7 +110,7 @@ class LanguageScores:
 def load_judges(paths: Mapping[str, Path], *, device: Device = "auto") -> dict[str, CandidateJudge]:
     """The models of a re-ranking by what they are used as; translators must fit each other."""
     judges: dict[str, CandidateJudge] = {}
-    directions: dict[Path, tuple[str, str]] = {}
+    directions: dict[str, tuple[str, str]] = {}
     for name, path in paths.items():
         if name == "language_model":
             judges[name] = LanguageScores(LanguageModel.load(path))
@@ -119,10 +126,11 @@ def load_judges(paths: Mapping[str, Path], *, device: Device = "auto") -> dict[s
         model = bundle.model.to(choose_device(device)).eval()
         judge = TranslatorJudge(model, bundle.recipe, bundle.tokenizers, bundle.tokenizers)
         scores = TranslatorScores(judge, path, is_channel=name == "channel")
-        directions[path] = scores.languages
+        directions[name] = scores.languages
         judges[name] = scores
     if len(set(directions.values())) > 1:
-        (first, ours), (second, theirs) = directions.items()
+        first, second = (paths[name] for name in directions)
+        ours, theirs = directions.values()
         raise UsageError(
             f"{first} scores translations {' → '.join(ours)}, and {second} {' → '.join(theirs)}; "
             "give a --channel of the opposite direction of --translator",
@@ -196,9 +204,13 @@ def judge_lists(
 ) -> Iterator[JudgedList]:
     """Score all candidates with every judge; any number of lists with the memory of a block."""
     remaining = iter(lists)
+    is_first = True
     while block := list(itertools.islice(remaining, BLOCK)):
         sources = [one.source for one in block for _ in one.texts]
         texts = [text for one in block for text in one.texts]
+        if is_first:
+            _warn_of_other_languages(sources, texts, judges)
+        is_first = False
         found = {name: judge.score(sources, texts) for name, judge in judges.items()}
         normal = {
             name: [total / count**alpha for total, count in totals]
@@ -209,6 +221,32 @@ def judge_lists(
             end = first + len(one.texts)
             yield JudgedList(one, {name: tuple(all_[first:end]) for name, all_ in normal.items()})
             first = end
+
+
+def _warn_of_other_languages(
+    sources: Sequence[str], candidates: Sequence[str], judges: Mapping[str, CandidateJudge]
+) -> None:
+    """Lists name no languages: say if most texts look like none that a translator reads."""
+    for name, judge in judges.items():
+        if not isinstance(judge, TranslatorScores):
+            continue
+        own, data = judge.judge.own, judge.judge.recipe.data
+        check = InputCheck(own, source=data.source, target=data.target)
+        texts = sorted(set(candidates if judge.is_channel else sources))
+        found = [check(text, own.source.encode(text)) for text in texts]
+        others = sum(one is not None and one.code in OTHER_LANGUAGES for one in found)
+        if 2 * others > len(texts):
+            logger.warning(
+                "%s",
+                say(
+                    f"--{name} {judge.path} reads {data.source}, and {others:,} of {len(texts):,} "
+                    "texts that it was given look like another language; give a --translator of "
+                    "the direction of the lists, and a --channel of the opposite one",
+                    f"--{name} {judge.path} 读的是 {data.source}，而给它的 {len(texts):,} 个文本中"
+                    f"有 {others:,} 个像是另一种语言；--translator 的方向应与列表相同，"
+                    "--channel 则相反",
+                ),
+            )
 
 
 @dataclass(frozen=True)
