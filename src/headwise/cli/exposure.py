@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.compared_text import add_compared_text
 from headwise.cli.options.model_paths import TranslatorPath
 from headwise.cli.options.parser import add_computing, positive
-from headwise.cli.options.paths import OutputFile, SentenceFile
+from headwise.cli.options.paths import OutputFile
 from headwise.cli.terminal.wrapping import write_line
 from headwise.language import say
 
@@ -49,21 +50,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help=say("finished translators", "训练好的翻译模型"),
     )
-    parser.add_argument(
-        "--source",
-        type=SentenceFile,
-        metavar="FILE",
-        help=say(
-            "text to translate (default: data.test of the first model's recipe)",
-            "要翻译的文本（默认：第一个模型配方中的 data.test）",
-        ),
-    )
-    parser.add_argument(
-        "--reference",
-        type=SentenceFile,
-        metavar="FILE",
-        help=say("its reference translations", "其参考译文"),
-    )
+    add_compared_text(parser)
     _add_wrong(parser)
     parser.add_argument(
         "--sentences",

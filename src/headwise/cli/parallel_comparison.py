@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.cli.options.compared_text import add_compared_text
 from headwise.cli.options.model_paths import TranslatorPath
 from headwise.cli.options.number_lists import read_numbers
 from headwise.cli.options.parser import positive
-from headwise.cli.options.paths import OutputFile, SentenceFile
+from headwise.cli.options.paths import OutputFile
 from headwise.cli.terminal.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
@@ -59,21 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         say("only with `compare parallel`", "仅用于 `compare parallel`")
     )
-    group.add_argument(
-        "--source",
-        type=SentenceFile,
-        metavar="FILE",
-        help=say(
-            "text to translate (default: data.test of the first model's recipe)",
-            "要翻译的文本（默认：第一个模型配方中的 data.test）",
-        ),
-    )
-    group.add_argument(
-        "--reference",
-        type=SentenceFile,
-        metavar="FILE",
-        help=say("its reference translations", "其参考译文"),
-    )
+    add_compared_text(group)
     group.add_argument(
         "--batches",
         metavar="1,8,64",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.comparing.given_pairs import check_both_given
 from headwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,14 +43,7 @@ class ParallelRequest:
                 "`compare parallel` 没有给出模型；请给出训练好的翻译模型：headwise compare "
                 "parallel runs/teacher runs/student",
             )
-        if (self.source is None) != (self.reference is None):
-            given, missing = ("--source", "--reference")[:: 1 if self.reference is None else -1]
-            raise UsageError(
-                f"{given} was given without {missing}; both are needed, line by line, or neither: "
-                "then the test set of the first model's recipe is taken",
-                f"给出了 {given} 却没有 {missing}；两者须逐行对应、一起给出，或都不给："
-                "那时使用第一个模型配方中的测试集",
-            )
+        check_both_given(self.source, self.reference)
         if not self.batches or not 1 <= min(self.batches) <= max(self.batches) <= MAX_BATCH:
             raise UsageError(
                 f"batch sizes {list(self.batches)} are not usable; give whole numbers from 1 to "

@@ -12,14 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.comparing.exposure import ExposureResult
-from headwise.explorer.pictures.comparison_plots import line_style, style_axes
-from headwise.explorer.pictures.matplotlib_figure import (
-    find_fonts,
-    make_labels,
-    new_figure,
-    save_figure,
-    set_plain_text,
-)
+from headwise.explorer.pictures.comparison_plots import line_style
+from headwise.explorer.pictures.matplotlib_figure import save_figure
+from headwise.explorer.pictures.two_panels import TwoPanels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,16 +27,14 @@ def draw_exposure(result: ExposureResult, path: Path) -> None:
 
 def make_figure(result: ExposureResult) -> "Figure":
     """Agreement on the left, total variation on the right."""
-    fonts = find_fonts()
-    figure = new_figure(height=3.8 + 0.16 * len(result.rows))
-    left, right = figure.subplots(1, 2)
     names = [
         f"{row.model} · BLEU {row.after.right.bleu.value:.1f} → {row.after.wrong.bleu.value:.1f}"
         for row in result.rows
     ]
-    labels = make_labels(names, fonts).texts
+    panels = TwoPanels.of(names)
+    left, right, fonts = panels.left, panels.right, panels.fonts
     positions = range(1, result.num_positions + 1)
-    for number, (row, label) in enumerate(zip(result.rows, labels, strict=True)):
+    for number, (row, label) in enumerate(zip(result.rows, panels.labels, strict=True)):
         colour, stroke = line_style(number)
         shares = [100 * share for share in row.agreement.agreement[: result.num_positions]]
         distances = row.agreement.total_variation[: result.num_positions]
@@ -53,10 +46,4 @@ def make_figure(result: ExposureResult) -> "Figure":
     right.set_ylim(0, 1)
     for axes in (left, right):
         axes.set_xlabel(fonts.say("position in the translation", "译文中的位置"))
-    handles, _ = left.get_legend_handles_labels()
-    legend = figure.legend(
-        handles, labels, loc="outside lower center", fontsize=8, frameon=False, ncols=2
-    )
-    style_axes(figure, [left, right], fonts)
-    set_plain_text(legend.get_texts(), fonts)
-    return figure
+    return panels.finish(num_columns=2)

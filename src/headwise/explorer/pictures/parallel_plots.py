@@ -11,14 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.comparing.parallel_table import ParallelComparison
-from headwise.explorer.pictures.comparison_plots import line_style, style_axes
-from headwise.explorer.pictures.matplotlib_figure import (
-    find_fonts,
-    make_labels,
-    new_figure,
-    save_figure,
-    set_plain_text,
-)
+from headwise.explorer.pictures.comparison_plots import line_style
+from headwise.explorer.pictures.matplotlib_figure import save_figure
+from headwise.explorer.pictures.two_panels import TwoPanels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,12 +26,10 @@ def draw_parallel_comparison(result: ParallelComparison, path: Path) -> None:
 
 def make_figure(result: ParallelComparison) -> "Figure":
     """Throughput on the left, quality on the right."""
-    fonts = find_fonts()
-    figure = new_figure(height=3.8 + 0.16 * len(result.rows))
-    left, right = figure.subplots(1, 2)
     names = [f"{row.model} · {row.decoding}" for row in result.rows]
-    labels = make_labels(names, fonts).texts
-    for number, (row, label) in enumerate(zip(result.rows, labels, strict=True)):
+    panels = TwoPanels.of(names)
+    left, right, fonts = panels.left, panels.right, panels.fonts
+    for number, (row, label) in enumerate(zip(result.rows, panels.labels, strict=True)):
         colour, stroke = line_style(number)
         sizes = sorted(row.sentences_per_second)
         speeds = [row.sentences_per_second[size] for size in sizes]
@@ -54,10 +47,4 @@ def make_figure(result: ParallelComparison) -> "Figure":
     for axis in (left.yaxis, right.xaxis):
         axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         axis.set_minor_formatter(lambda value, _: "")
-    handles, _ = left.get_legend_handles_labels()
-    legend = figure.legend(
-        handles, labels, loc="outside lower center", fontsize=8, frameon=False, ncols=3
-    )
-    style_axes(figure, [left, right], fonts)
-    set_plain_text(legend.get_texts(), fonts)
-    return figure
+    return panels.finish(num_columns=3)
