@@ -27,6 +27,8 @@ from headwise.tasks.translation.length_limits import MAX_SOURCE_TOKENS
 from headwise.tasks.translation.token_pair import TokenPair
 from headwise.tasks.translation.translator import Translator
 from headwise.tasks.translation.wrong_prefix import (
+    LIKELY,
+    POOL,
     AfterPrefix,
     choose_wrong,
     continue_after,
@@ -131,21 +133,24 @@ class ExposureResult:
     def remarks(self) -> list[str]:
         """How the numbers were measured."""
         request, count = self.request, self.rows[0].num_sentences
+        forced = "1 forced token, which does not count"
+        if request.tokens > 1:
+            forced = f"{request.tokens} forced tokens, which do not count"
         rule = {
             "frequent": (
-                "drawn among the 20 most frequent tokens at their place in the references",
-                "取自参考译文同一位置上最常见的 20 个词元",
+                f"drawn among the {POOL} most frequent tokens at their place in the references",
+                f"取自参考译文同一位置上最常见的 {POOL} 个词元",
             ),
             "likely": (
-                "drawn among the 5 tokens that the model itself finds most probable",
-                "取自模型自己认为概率最大的 5 个词元",
+                f"drawn among the {LIKELY} tokens that the model itself finds most probable",
+                f"取自模型自己认为概率最大的 {LIKELY} 个词元",
             ),
         }[request.wrong]
         return [
             say(
-                f"{count:,} sentences of {self.test}; greedy search after {request.tokens} forced "
-                f"tokens, which do not count; wrong tokens {rule[0]}, the right one excepted "
-                f"(seed {request.seed}); {self.rows[0].after.right.bleu.signature}",
+                f"{count:,} sentences of {self.test}; greedy search after {forced}; wrong tokens "
+                f"{rule[0]}, the right one excepted (seed {request.seed}); "
+                f"{self.rows[0].after.right.bleu.signature}",
                 f"{self.test} 的 {count:,} 句；强制给出 {request.tokens} 个词元（不计分）后贪心"
                 f"搜索；错误词元{rule[1]}，正确者除外（种子 {request.seed}）；"
                 f"{self.rows[0].after.right.bleu.signature}",
