@@ -98,3 +98,24 @@ def test_a_failing_compiler_is_said_and_done_without(monkeypatch, caplog):
     )
     with pytest.raises(torch._dynamo.exc.TorchDynamoException, match=r"Python\.h"):
         compile_loss(trainable.loss, Compilation(enabled=True))(batch)
+
+
+def test_an_assertion_inside_the_compiler_is_a_failure_of_the_compiler(monkeypatch, caplog):
+    inside: dict[str, object] = {"__name__": "torch._dynamo.side_effects"}
+    exec("def fail(batch):\n    assert False", inside)
+    monkeypatch.setattr(torch, "compile", lambda loss, **options: inside["fail"])
+    trainable = TinyTrainable(dropout=0.0)
+    loss = compile_loss(trainable.loss, Compilation(enabled=True), insist=False)
+    loss(TinyBatches().batch(0))
+    assert "torch.compile failed (AssertionError)" in caplog.text
+
+
+def test_an_error_of_the_loss_itself_is_not_called_one_of_the_compiler(monkeypatch, caplog):
+    def wrong(batch):
+        raise ValueError("a batch of another size")
+
+    monkeypatch.setattr(torch, "compile", lambda loss, **options: loss)
+    loss = compile_loss(wrong, Compilation(enabled=True), insist=False)
+    with pytest.raises(ValueError, match="another size"):
+        loss(TinyBatches().batch(0))
+    assert not caplog.text

@@ -28,6 +28,8 @@ from headwise.training.losses import LossSums
 
 logger = logging.getLogger(__name__)
 
+COMPILER = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch.fx", "triton")
+"""Modules of the compiler. An error raised in them is its own; it may be of any class."""
 MIN_CUDA_STEPS = 200
 MIN_SECONDS = 600.0
 
@@ -137,10 +139,10 @@ def compile_loss(
         nonlocal chosen
         try:
             return chosen(batch)
-        except torch._dynamo.exc.TorchDynamoException as error:
-            if chosen is loss:
+        except Exception as error:
+            if chosen is loss or not _is_of_the_compiler(error):
                 raise
-            reason = str(error).partition("\n")[0]
+            reason = str(error).partition("\n")[0] or type(error).__name__
             logger.warning(
                 say(
                     f"torch.compile failed ({reason}): training runs uncompiled, which is slower "
@@ -153,3 +155,14 @@ def compile_loss(
             return loss(batch)
 
     return attempt
+
+
+def _is_of_the_compiler(error: Exception) -> bool:
+    """Whether the compiler failed, and not the loss that it has compiled."""
+    if isinstance(error, torch._dynamo.exc.TorchDynamoException):
+        return True
+    innermost = error.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    module = "" if innermost is None else str(innermost.tb_frame.f_globals.get("__name__"))
+    return f"{module}.".startswith(tuple(f"{name}." for name in COMPILER))

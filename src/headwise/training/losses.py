@@ -48,6 +48,10 @@ class LossSums(NamedTuple):
     measured: Tensor | None = None
     """Sum and count of each word that the objective measures (`Measuring` in updates.py)."""
 
+    def with_loss(self, loss: Tensor) -> "LossSums":
+        """The same sums with another loss; torch.compile 2.11 fails on `_replace`."""
+        return LossSums(loss, *self[1:])
+
 
 def cross_entropy(
     hidden: Float[Tensor, "token dim"],

@@ -87,8 +87,8 @@ class LanguageLoss:
         )
         if self.penalty is None:
             return sums
-        return sums._replace(
-            loss=sums.loss + sums.num_tokens * self.penalty.of(hidden, targets != PAD)
+        return sums.with_loss(
+            sums.loss + sums.num_tokens * self.penalty.of(hidden, targets != PAD)
         )
 
 

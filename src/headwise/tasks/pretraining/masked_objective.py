@@ -66,8 +66,8 @@ class MaskedLoss:
         sums = self.sum_words(guesses, batch)
         if guesses.following is None:
             return sums
-        return sums._replace(
-            loss=sums.loss + sums.num_tokens * following_loss(guesses.following, batch.rows.targets)
+        return sums.with_loss(
+            sums.loss + sums.num_tokens * following_loss(guesses.following, batch.rows.targets)
         )
 
     def guess(self, batch: MaskedBatch) -> Guesses:

@@ -95,4 +95,4 @@ def add_draft_decoder_loss(
         chunk_size=chunk_size,
     )
     scale = drafter.weight * sums.num_tokens / found.num_tokens.clamp(min=1)
-    return sums._replace(loss=sums.loss + scale * found.loss)
+    return sums.with_loss(sums.loss + scale * found.loss)

@@ -58,4 +58,4 @@ def add_heads_loss(
         smoothing=smoothing,
         chunk_size=chunk_size,
     )
-    return sums._replace(loss=sums.loss + heads.weight / heads.count * found.loss)
+    return sums.with_loss(sums.loss + heads.weight / heads.count * found.loss)

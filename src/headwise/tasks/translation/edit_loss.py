@@ -84,7 +84,7 @@ class EditLoss:
         )
         deletions = decoder.deletion_logits(decoder.states(target, known), known)
         classes = [table.float().log_softmax(-1).sum() for table in (counts, deletions)]
-        return words._replace(loss=words.loss - sum(classes))
+        return words.with_loss(words.loss - sum(classes))
 
 
 def unpack_targets(batch: PackedBatch) -> Int[Tensor, "pair label"]:

@@ -51,7 +51,9 @@ class NgramLoss(AlignmentLoss):
         match = self.match_paths if self.is_graph else self.match_alignments
         losses, counted = match(pairs, states)
         num_tokens = torch.where(counted, pairs.num_tokens, 0)
-        return likelihood._replace(loss=(losses * num_tokens).sum(), num_tokens=num_tokens.sum())
+        return LossSums(
+            (losses * num_tokens).sum(), likelihood.negative_log_likelihood, num_tokens.sum()
+        )
 
     def match_alignments(
         self, pairs: PairsOfBatch, states: Float[Tensor, "pair position dim"]

@@ -171,9 +171,8 @@ class ParallelLoss:
         loss = chain_loss(
             self.module, hidden, batch, predicted=predicted, chunk_size=self.chunk_size
         )
-        return sums._replace(
-            loss=loss + model.structure.token_weight * sums.loss,
-            negative_log_likelihood=loss.detach(),
+        return LossSums(
+            loss + model.structure.token_weight * sums.loss, loss.detach(), sums.num_tokens
         )
 
     def add_fertility_loss(
@@ -187,7 +186,7 @@ class ParallelLoss:
         assert self.module.fertility is not None
         logits = self.module.fertility(memory)
         loss = fertility_loss(logits, batch.fertility, batch.source_segment)
-        return sums._replace(loss=sums.loss + model.length.weight * loss)
+        return sums.with_loss(sums.loss + model.length.weight * loss)
 
     def add_length_loss(
         self, sums: LossSums, batch: PackedBatch, memory: Float[Tensor, "row source dim"]
@@ -205,4 +204,4 @@ class ParallelLoss:
             target_segment=batch.target_segment,
         )
         scale = model.length.weight * sums.num_tokens / num_sentences.clamp(min=1)
-        return sums._replace(loss=sums.loss + scale * loss)
+        return sums.with_loss(sums.loss + scale * loss)

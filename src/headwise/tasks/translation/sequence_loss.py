@@ -140,7 +140,7 @@ class SequenceLoss:
             loss = torch.zeros_like(sums.loss)
         if getattr(self.objective, "annealing", None) is not None:
             loss = loss + self.likelihood.loss(self.given_part(batch)).loss
-        return sums._replace(loss=loss)
+        return sums.with_loss(loss)
 
     def given_part(self, batch: PackedBatch) -> PackedBatch:
         """The batch with nothing to predict but the tokens that the samples are given."""

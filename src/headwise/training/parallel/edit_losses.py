@@ -86,7 +86,8 @@ class EditSums(NamedTuple):
         A small batch may lack no word at all: it counts as one that lacks one.
         """
         loss = self.counts.loss + self.words.loss + self.deletions.loss
-        return self.words._replace(loss=loss, num_tokens=self.words.num_tokens.clamp(min=1))
+        words = self.words
+        return LossSums(loss, words.negative_log_likelihood, words.num_tokens.clamp(min=1))
 
 
 def edit_losses(
