@@ -8,6 +8,8 @@ fallback, and what the kernel is tested against:
     token_ranking.py          decoding/search/candidates.py       the best tokens of every row
     beam_selection.py         decoding/search/selection.py        a selection step of beam search
     graph_recursion.py        training/parallel/graph_loss.py     sums and best paths of graphs
+    ctc_recursion.py          training/parallel/ctc.py            sums and best alignments of CTC
+    softmax_rows.py           training/parallel/token_scores.py   normalizers, and their gradients
 
 Triton comes with CUDA builds of torch; where it is missing, or the tensors lie on a CPU, the torch
 functions are used.

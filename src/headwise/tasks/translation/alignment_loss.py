@@ -132,7 +132,7 @@ class AlignmentLoss:
             shown = pairs.rows.lay(known[..., None])[..., 0]
             losses, fitting = self.graph_losses(pairs, states, shown)
         else:
-            scores = self.score(states, self.candidates(pairs))
+            scores = self.score(states, self.candidates(pairs), pairs.rows.length)
             counts = {"position_count": pairs.rows.length, "label_count": pairs.label_count}
             losses = ctc.ctc_loss(scores, pairs.labels, **counts)
             fitting = ctc.fits(pairs.labels, **counts)
@@ -146,9 +146,10 @@ class AlignmentLoss:
         assert self.module.factor is not None
         states = cut_rows(hidden, SENTENCE * self.module.factor)
         labels = torch.ones(len(states), SENTENCE, dtype=torch.int64, device=hidden.device)
-        total = self.score(states, labels).sum()
+        count = labels[:, 0] * states.shape[1]
+        total = self.score_all(states.flatten(0, 1), labels.repeat_interleave(states.shape[1], 0))
+        total = total.sum()
         if self.module.links is not None:
-            count = labels[:, 0] * states.shape[1]
             total = total + self.module.links(states, count).exp().sum()
         num_tokens = hidden.new_ones((), dtype=torch.int64)
         return LossSums(total, total.detach(), num_tokens)
@@ -183,17 +184,29 @@ class AlignmentLoss:
         self,
         states: Float[Tensor, "pair position dim"],
         candidates: Int[Tensor, "pair column"],
+        position_count: Int[Tensor, " pair"],
     ) -> Float[Tensor, "pair position column"]:
-        """Log-probabilities of each pair's own tokens at each of its positions."""
-        num_positions = states.shape[1]
-        found = score_tokens(
-            states.flatten(0, 1),
+        """Log-probabilities of each pair's own tokens at each of its positions; zeros in padding,
+        which is most of a batch with one long sentence, so its logits are not computed."""
+        num_pairs, num_positions, _ = states.shape
+        index = torch.arange(num_positions, device=states.device)
+        cell = (index < position_count[:, None]).flatten().nonzero()[:, 0]
+        found = self.score_all(
+            states.flatten(0, 1).index_select(0, cell), candidates[cell // num_positions]
+        )
+        table = found.new_zeros(num_pairs * num_positions, candidates.shape[1])
+        return table.index_copy(0, cell, found).view(num_pairs, num_positions, -1)
+
+    def score_all(
+        self, states: Float[Tensor, "position dim"], candidates: Int[Tensor, "position column"]
+    ) -> Float[Tensor, "position column"]:
+        return score_tokens(
+            states,
             self.module.output.weight,
-            candidates=candidates.repeat_interleave(num_positions, dim=0),
+            candidates=candidates,
             bias=self.module.output.bias,
             chunk_size=self.chunk_size,
         )
-        return found.view(len(states), num_positions, -1)
 
     def graph_losses(
         self,
@@ -209,7 +222,7 @@ class AlignmentLoss:
             width, depth = int(vertices.max()), int(labels.max())
             here = states[group, :width]
             wanted = pairs.labels[group, :depth]
-            emissions = self.score(here, wanted)
+            emissions = self.score(here, wanted, vertices)
             given = shown[group, :width, None]
             # A vertex whose token was shown writes this token, and learns nothing from it.
             emissions = torch.where(
@@ -236,9 +249,10 @@ class AlignmentLoss:
         aligned, written = self.align(pairs, states)
         self.module.train()
         best = best_tokens(
-            states.flatten(0, 1), self.module.output.weight, bias=self.module.output.bias
+            hidden.flatten(0, 1), self.module.output.weight, bias=self.module.output.bias
         )
-        wrong = (best.token.view_as(aligned) != aligned) & written
+        first = pairs.rows.lay(best.token.view(*hidden.shape[:2], 1))[..., 0]
+        wrong = (first != aligned) & written
         objective = self.recipe.training.objective
         assert isinstance(objective, GlancingObjective)
         progress = (self.module.training_step.number / self.recipe.training.steps).clamp(max=1)
@@ -256,7 +270,7 @@ class AlignmentLoss:
         count: with CTC all, in a graph those that the path visits."""
         if not self.is_graph:
             found = ctc.best_alignment(
-                self.score(states, self.candidates(pairs)),
+                self.score(states, self.candidates(pairs), pairs.rows.length),
                 pairs.labels,
                 position_count=pairs.rows.length,
                 label_count=pairs.label_count,
@@ -273,9 +287,8 @@ class AlignmentLoss:
             vertices, labels = pairs.rows.length[group], pairs.label_count[group]
             width, depth = int(vertices.max()), int(labels.max())
             here, wanted = states[group, :width], pairs.labels[group, :depth]
-            vertex = best_path(
-                self.score(here, wanted), self.module.links(here, vertices), vertices, labels
-            )
+            emissions = self.score(here, wanted, vertices)
+            vertex = best_path(emissions, self.module.links(here, vertices), vertices, labels)
             row = group[:, None].expand_as(vertex)[vertex >= 0]
             tokens[row, vertex[vertex >= 0]] = wanted[vertex >= 0]
         return tokens, tokens != PAD

@@ -62,7 +62,7 @@ class NgramLoss(AlignmentLoss):
         output = self.module.output
         overlap = repeats(states, output.weight, bias=output.bias, chunk_size=self.chunk_size)
         found = match_ngrams(
-            self.score(states, self.candidates(pairs)),
+            self.score(states, self.candidates(pairs), pairs.rows.length),
             overlap,
             pairs.labels,
             position_count=pairs.rows.length,
@@ -83,7 +83,7 @@ class NgramLoss(AlignmentLoss):
             here = states[group, : int(vertices.max())]
             wanted = pairs.labels[group, : int(labels.max())]
             found = fuzzy_alignment(
-                self.score(here, wanted),
+                self.score(here, wanted, vertices),
                 self.module.links(here, vertices),
                 wanted,
                 vertices,

@@ -38,13 +38,14 @@ decoder has k positions for each source token); Saharia et al. 2020. Tested agai
 all alignments with its gradients, and against `torch.nn.functional.ctc_loss`.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from headwise.gpu import runs_kernels
 
 BLANK, LABEL = 0, 1
 """The two states of a prefix: its last position holds a blank, or its last label."""
@@ -102,7 +103,7 @@ def best_alignment(
     """
     counts = _RealLengths(position_count, label_count)
     symbols, repeats = _lay_out(scores), _find_repeats(labels)
-    table = _run_recursion(symbols, repeats, torch.maximum)
+    table = _run_recursion(symbols, repeats, counts.positions, best=True)
     final = _final_states(table, counts)
     possible = fits(labels, position_count=position_count, label_count=label_count)
     column = _trace_back(_point_back(table, repeats), final, counts)
@@ -129,12 +130,14 @@ class _CtcLoss(torch.autograd.Function):
         counts = _RealLengths(position_count, label_count)
         possible = fits(labels, position_count=position_count, label_count=label_count)
         if not ctx.needs_input_grad[0]:
-            table = _run_recursion(_lay_out(scores), _find_repeats(labels), torch.logaddexp)
+            repeats = _find_repeats(labels)
+            table = _run_recursion(_lay_out(scores), repeats, position_count, best=False)
             return _final_states(table, counts).logsumexp(dim=1).neg().masked_fill(~possible, 0)
         backwards = _Backwards.of(counts, scores.shape[1], labels.shape[1])
         symbols = _lay_out(torch.cat([scores, backwards.turn_scores(scores)]))
         repeats = _find_repeats(torch.cat([labels, backwards.turn_labels(labels)]))
-        alpha, beta = _run_recursion(symbols, repeats, torch.logaddexp).chunk(2, dim=2)
+        both = torch.cat([position_count, position_count])
+        alpha, beta = _run_recursion(symbols, repeats, both, best=False).chunk(2, dim=2)
         likelihood = _final_states(alpha, counts).logsumexp(dim=1)
         passing = alpha[1:] + backwards.turn_table(beta)
         posterior = (passing - symbols.chunk(2, dim=2)[0] - likelihood[:, None]).exp()
@@ -172,12 +175,30 @@ def _lay_out(scores: Tensor) -> Float[Tensor, "position state=2 pair 1+label"]:
 def _run_recursion(
     symbols: Float[Tensor, "position state=2 pair 1+label"],
     repeats: Bool[Tensor, "pair label"],
-    combine: Callable[..., Tensor],
+    position_count: Int[Tensor, " pair"],
+    *,
+    best: bool,
 ) -> Float[Tensor, "1+position state=2 pair 1+label"]:
-    """The states before the first position and after each; `combine` is ⊕.
+    """The states before the first position and after each; ⊕ is the maximum if the `best` alignment
+    is wanted.
 
     Values move only from earlier to later positions and labels, so padding reaches nothing real.
     """
+    if runs_kernels(symbols):
+        from headwise.gpu import ctc_recursion
+
+        return ctc_recursion.run_recursion(symbols, repeats, position_count, best=best)
+    return run_recursion(symbols, repeats, best=best)
+
+
+def run_recursion(
+    symbols: Float[Tensor, "position state=2 pair 1+label"],
+    repeats: Bool[Tensor, "pair label"],
+    *,
+    best: bool,
+) -> Float[Tensor, "1+position state=2 pair 1+label"]:
+    """The same in torch, through all positions of the longest pair."""
+    combine = torch.maximum if best else torch.logaddexp
     num_positions, *shape = symbols.shape
     table = symbols.new_full((1 + num_positions, *shape), -torch.inf)
     table[0, BLANK, :, 0] = 0
@@ -271,12 +292,25 @@ def _trace_back(
     counts: _RealLengths,
 ) -> Int[Tensor, "pair position"]:
     """Follow the pointers of each pair from its last position; columns of the scores, or 0."""
+    start = final.argmax(dim=1) * (pointers.shape[2] // 2) + counts.labels
+    if runs_kernels(pointers):
+        from headwise.gpu import ctc_recursion
+
+        return ctc_recursion.trace_back(pointers, start, counts.positions)
+    return trace_back(pointers, start, counts.positions)
+
+
+def trace_back(
+    pointers: Int[Tensor, "position pair states"],
+    start: Int[Tensor, " pair"],
+    position_count: Int[Tensor, " pair"],
+) -> Int[Tensor, "pair position"]:
+    """The same in torch; `start` is the state after the last position."""
     num_positions, num_pairs, num_states = pointers.shape
-    width = num_states // 2
-    state = (final.argmax(dim=1) * width + counts.labels)[:, None]
+    width, state = num_states // 2, start[:, None]
     columns = pointers.new_zeros(num_positions, num_pairs, 1)
     for position in range(num_positions - 1, -1, -1):
-        real = (position < counts.positions)[:, None]
+        real = (position < position_count)[:, None]
         columns[position] = torch.where(real, state - width, 0).clamp_min(0)
         state = torch.where(real, pointers[position].gather(1, state), state)
     return columns[..., 0].t()

@@ -33,6 +33,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
+from headwise.gpu import runs_kernels
 from headwise.text.tokenizer import PAD
 from headwise.training.losses import choose_chunk_size
 
@@ -89,9 +90,11 @@ def best_tokens(
     tokens = hidden.new_empty(len(hidden), dtype=torch.long)
     values = hidden.new_empty(len(hidden), dtype=chunks.sum_dtype)
     for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
-        normalizer = logits.logsumexp(dim=-1)
-        value, tokens[part] = _without(logits, excluded).max(dim=-1)
-        values[part] = value - normalizer
+        normalizer, best = _normalize(logits, chunks)
+        if excluded:
+            best = _without(logits, excluded).argmax(dim=-1)
+        tokens[part] = best
+        values[part] = (logits.gather(1, best[:, None]) - normalizer)[:, 0]
     return BestTokens(tokens, values)
 
 
@@ -113,6 +116,7 @@ def likely_tokens(
     tokens = hidden.new_empty(len(hidden), count, dtype=torch.long)
     values = hidden.new_empty(len(hidden), count, dtype=chunks.sum_dtype)
     for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
+        logits = logits.to(chunks.sum_dtype)
         normalizer = logits.logsumexp(dim=-1, keepdim=True)
         value, tokens[part] = _without(logits, excluded).topk(count, dim=-1)
         values[part] = value - normalizer
@@ -135,7 +139,7 @@ def drawn_tokens(
     chunks = _choose_chunks(hidden, weight, chunk_size)
     tokens = hidden.new_empty(len(hidden), dtype=torch.long)
     for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
-        probability = _without(logits, excluded).softmax(dim=-1)
+        probability = _without(logits.to(chunks.sum_dtype), excluded).softmax(dim=-1)
         # Integers, because a GPU may add up numbers with a point in any order.
         total = (probability * FIXED_POINT).long().cumsum(dim=-1)
         wanted = (place[part, None].double() * total[:, -1:]).long()
@@ -204,12 +208,37 @@ def _choose_chunks(hidden: Tensor, weight: Tensor, chunk_size: int | None) -> _D
 def _each_chunk(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, chunks: _Division
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """The positions of each chunk, their hidden states, and their logits (at least fp32)."""
+    """The positions of each chunk, their hidden states, and their logits."""
     weight, bias = weight.to(chunks.dtype), None if bias is None else bias.to(chunks.dtype)
     for start in range(0, len(hidden), chunks.size):
         part = slice(start, start + chunks.size)
         states = hidden[part].to(chunks.dtype)
-        yield part, states, F.linear(states, weight, bias).to(chunks.sum_dtype)
+        yield part, states, F.linear(states, weight, bias)
+
+
+def _normalize(logits: Tensor, chunks: _Division) -> tuple[Tensor, Tensor]:
+    """log Σ exp of each row, in the dtype of sums, and the word with the greatest logit."""
+    if runs_kernels(logits):
+        from headwise.gpu import softmax_rows
+
+        return softmax_rows.normalize(logits)
+    exact = logits.to(chunks.sum_dtype)
+    return exact.logsumexp(dim=-1, keepdim=True), exact.argmax(dim=-1)
+
+
+def _put_slopes(
+    logits: Tensor, normalizers: Tensor, candidates: Tensor, grads: Tensor, chunks: _Division
+) -> Tensor:
+    """d loss / d z, computed in place of the logits where that is possible."""
+    if runs_kernels(logits):
+        from headwise.gpu import softmax_rows
+
+        if candidates.shape[1] <= softmax_rows.MAX_CANDIDATES:
+            softmax_rows.put_slopes(logits, normalizers, candidates, grads)
+            return logits
+    exact = logits.to(chunks.sum_dtype)
+    slopes = exact.sub_(normalizers).exp_().mul_(-grads.sum(dim=-1, keepdim=True))
+    return slopes.scatter_add_(1, candidates, grads)
 
 
 class _TokenScores(torch.autograd.Function):
@@ -230,7 +259,7 @@ class _TokenScores(torch.autograd.Function):
         scores = hidden.new_empty(candidates.shape, dtype=chunks.sum_dtype)
         normalizers = hidden.new_empty(len(hidden), 1, dtype=chunks.sum_dtype)
         for part, _, logits in _each_chunk(hidden, weight, bias, chunks):
-            normalizers[part] = logits.logsumexp(dim=-1, keepdim=True)
+            normalizers[part], _ = _normalize(logits, chunks)
             scores[part] = logits.gather(1, candidates[part]) - normalizers[part]
         ctx.chunks = chunks
         ctx.save_for_backward(hidden, weight, bias, candidates, normalizers)
@@ -247,10 +276,8 @@ class _TokenScores(torch.autograd.Function):
         product_weight = weight.to(chunks.dtype)
         for part, states, logits in _each_chunk(hidden, weight, bias, chunks):
             grads = grad_scores[part]
-            # d loss / d z, computed in place of the logits.
-            slope = logits.sub_(normalizers[part]).exp_().mul_(-grads.sum(dim=-1, keepdim=True))
-            slope.scatter_add_(1, candidates[part], grads)
-            grad_bias += slope.sum(dim=0)
+            slope = _put_slopes(logits, normalizers[part], candidates[part], grads, chunks)
+            grad_bias += slope.sum(dim=0, dtype=chunks.sum_dtype)
             slope = slope.to(chunks.dtype)
             grad_hidden[part] = torch.mm(slope, product_weight)
             grad_weight.add_(torch.mm(slope.t(), states))
