@@ -129,7 +129,8 @@ def compare(bench: Bench, title: str, ways: dict[str, partial[list[SearchResult]
 def ways_of_a_model(
     translator: Translator, sources: Sources, *, batch: int, blocks: Sequence[int]
 ) -> dict[str, partial[list[SearchResult]]]:
-    steppers = translator.steppers
+    steppers = translator.offer
+    assert isinstance(steppers, ModelSteppers)
     greedy = translator.settings(["kind=greedy"])
     ways = {"greedy": partial(search, steppers, greedy, sources, batch=batch)}
     stepper: Any = steppers.stepper(attending=False)

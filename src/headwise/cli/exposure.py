@@ -69,8 +69,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--plot",
         type=OutputFile,
         metavar="FILE",
-        help=say("draw the positions (.png or .svg)", "画出各位置（.png 或 .svg）")
-        + OutputFile.note(),
+        help=say("draw the positions (.png or .svg)", "画出各位置（.png 或 .svg）"),
     )
     add_computing(parser)
     parser.add_argument(
