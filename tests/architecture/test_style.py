@@ -22,6 +22,7 @@ MANY_PARAMETERS: dict[str, str] = {
     "src/headwise/gpu/beam_selection.py:_select": KERNEL,
     "src/headwise/gpu/graph_recursion.py:_walk": KERNEL,
     "src/headwise/gpu/graph_recursion.py:_link_sums": KERNEL,
+    "src/headwise/gpu/softmax_rows.py:_slopes": KERNEL,
 }
 
 # Calls that are forbidden elsewhere, and why they are not here.

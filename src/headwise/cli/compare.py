@@ -2,7 +2,8 @@
 
 `compare attention` measures all attention kernels by length; `compare lineage` compares language
 models from n-grams to GPT on one text; `compare parallel` compares finished translators
-(parallel_comparison.py).
+(parallel_comparison.py), and `compare learning` those that learnt in different ways
+(learning_comparison.py).
 """
 
 import argparse
@@ -10,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from headwise.cli import parallel_comparison
+from headwise.cli import learning_comparison, parallel_comparison
 from headwise.cli.options.number_lists import read_numbers
 from headwise.cli.options.parser import positive
 from headwise.cli.options.paths import OutputDirectory, RecipeName
@@ -46,7 +47,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "--directory runs/lineage --sentences 'the dog sees the cat' 'the dog the sees cat' "
             "--beginning 'the dog'\n  headwise compare lineage --directory runs/ptb "
             "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test"
-            + parallel_comparison.DESCRIPTION[0],
+            + parallel_comparison.DESCRIPTION[0]
+            + learning_comparison.DESCRIPTION[0],
             "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、"
             "参数、每步用时、内存、速度。任何任务的配方都可比较，以什么评分由任务决定（BLEU、"
             "准确率、困惑度）。可随时停止：同一条命令会接着做。"
@@ -65,7 +67,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog "
             "the sees cat' --beginning 'the dog'\n  headwise compare lineage --directory runs/ptb "
             "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test"
-            + parallel_comparison.DESCRIPTION[1],
+            + parallel_comparison.DESCRIPTION[1]
+            + learning_comparison.DESCRIPTION[1],
         ),
     )
     _add_options(parser)
@@ -79,8 +82,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="RECIPE|key.path=a,b",
         help=say(
             "recipes; values separated by commas are compared, a single one is the same for all; "
-            "after `parallel`: translators",
-            "配方；以逗号分隔的多个值互相比较，单个值对所有变体相同；`parallel` 之后：翻译模型",
+            "after `parallel` and `learning`: translators",
+            "配方；以逗号分隔的多个值互相比较，单个值对所有变体相同；`parallel` 与 `learning` "
+            "之后：翻译模型",
         ),
     )
     parser.add_argument(
@@ -88,8 +92,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=OutputDirectory,
         metavar="DIR",
         help=say(
-            "where the runs, the table and the pictures go (required, but not by `parallel`)",
-            "存放各次运行、表格与图片（必须给出，`parallel` 除外）",
+            "where the runs, the table and the pictures go (required, but not by `parallel` and "
+            "`learning`)",
+            "存放各次运行、表格与图片（必须给出，`parallel` 与 `learning` 除外）",
         ),
     )
     parser.add_argument(
@@ -149,7 +154,10 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--device",
         choices=("auto", "cpu", "cuda"),
-        help=say("auto, cpu or cuda (also `parallel`)", "auto、cpu 或 cuda（`parallel` 亦可）"),
+        help=say(
+            "auto, cpu or cuda (also `parallel`, `learning`)",
+            "auto、cpu 或 cuda（`parallel`、`learning` 亦可）",
+        ),
     )
     group.add_argument(
         "--precision",
@@ -197,10 +205,10 @@ def _add_lineage(parser: argparse.ArgumentParser) -> None:
 
 
 class Compared(RecipeName):
-    """A recipe, a change of recipes, or one of the words `attention`, `lineage` and `parallel`."""
+    """A recipe, a change of recipes, or one of the words of `compare`."""
 
     def locate(self) -> Path | None:
-        is_word = self in ("attention", "lineage", "parallel")
+        is_word = self in ("attention", "lineage", "parallel", "learning")
         return None if "=" in self or is_word else super().locate()
 
 
@@ -221,6 +229,9 @@ ATTENTION_OPTIONS = (
 def check(arguments: argparse.Namespace) -> None:
     if parallel_comparison.is_asked(arguments):
         parallel_comparison.check(arguments)
+        return
+    if learning_comparison.is_asked(arguments):
+        learning_comparison.check(arguments)
         return
     parallel_comparison.refuse_options(arguments)
     if arguments.directory is None:
@@ -278,6 +289,8 @@ def run(arguments: argparse.Namespace) -> int:
             return _run_attention(arguments)
         case ["parallel"]:
             return parallel_comparison.run(arguments)
+        case ["learning"]:
+            return learning_comparison.run(arguments)
         case _:
             return _run_recipes(arguments)
 
