@@ -11,6 +11,9 @@ Gap g lies between the tokens g and g + 1, so that nothing is inserted before <s
 placeholder is a position whose word is not known. In `tokens` it has the id PLACEHOLDER, which
 models do not read: `known` tells it apart from a word with the same id.
 
+A row may hold several sentences, one after the other. Each begins with <s>, which occurs nowhere
+else, so the tokens alone say to which sentence a token belongs and where it stands in it.
+
 The Levenshtein Transformer learns (training/parallel/) and searches (decoding/parallel/) with these
 edits. Tested against Python lists.
 """
@@ -19,7 +22,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headwise.text.tokenizer import EOS, PAD, UNKNOWN
+from headwise.text.tokenizer import BOS, EOS, PAD, UNKNOWN
 
 PLACEHOLDER = UNKNOWN
 """The id at a position whose word is not known; it is not padding, so the position is attended
@@ -29,6 +32,17 @@ to."""
 def is_word(tokens: Int[Tensor, "row position"]) -> Bool[Tensor, "row position"]:
     """Where a word or a placeholder stands: neither <s>, </s> nor padding."""
     return tokens > EOS
+
+
+def sentence_numbers(tokens: Int[Tensor, "row position"]) -> Int[Tensor, "row position"]:
+    """1, 2, … for the sentences of a row; 0 in padding."""
+    return tokens.eq(BOS).cumsum(1).masked_fill(tokens.eq(PAD), 0)
+
+
+def sentence_positions(tokens: Int[Tensor, "row position"]) -> Int[Tensor, "row position"]:
+    """The position of each token in its sentence; that of <s> is 0. Padding is counted on."""
+    place = torch.arange(tokens.shape[1], device=tokens.device)
+    return place - torch.where(tokens.eq(BOS), place, 0).cummax(1).values
 
 
 def places_after_deletion(

@@ -7,7 +7,7 @@ from headwise.data.token_edits import is_word
 from headwise.errors import SettingsError
 from headwise.models.parallel.inference import ParallelInference
 from headwise.tasks.translation import edit_loss
-from headwise.tasks.translation.edit_loss import EditLoss, unpack_targets
+from headwise.tasks.translation.edit_loss import EditLoss, lay_targets
 from headwise.tasks.translation.losses import loss_of
 from headwise.text.tokenizer import BOS, EOS, PAD, UNKNOWN
 from tests.tasks.translation.test_parallel_losses import PAIRS, batch_of, build, recipe_of
@@ -16,9 +16,16 @@ EDITED = {"length": {"kind": "edited", "insertions": 12}}
 TARGETS = [target for _, target in PAIRS]
 
 
-def test_targets_are_laid_out_one_per_row_with_both_ends() -> None:
-    target = unpack_targets(batch_of(PAIRS))
-    assert target.tolist() == [[BOS, *words, EOS, *[PAD] * (7 - len(words))] for words in TARGETS]
+def test_targets_are_laid_out_with_both_ends() -> None:
+    """As many rows of the batch as there are, and the shortest targets fill them."""
+    for pairs in (PAIRS, [([5], [6])] * 25):
+        rows = lay_targets(batch_of(pairs))
+        assert rows.shape[1] == 36
+        found = [token for row in rows.tolist() for token in row if token != PAD]
+        text = ",".join(map(str, found)).removeprefix(f"{BOS},").removesuffix(f",{EOS}")
+        sentences = sorted(text.split(f",{EOS},{BOS},"))
+        assert sentences == sorted(",".join(map(str, words)) for _, words in pairs)
+        assert all(row == sorted(row, key=lambda token: token == PAD) for row in rows.tolist())
 
 
 @pytest.mark.parametrize("training", [False, True])

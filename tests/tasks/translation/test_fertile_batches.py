@@ -9,7 +9,7 @@ from benchmarks.made_data import write_store
 from headwise.data.pairs.alignment.aligner import fit_aligner
 from headwise.errors import DataError
 from headwise.tasks.translation.fertile_batches import (
-    FertileValidation,
+    FertileLoss,
     add_fertilities,
     check_copies,
     empty_fertilities,
@@ -89,13 +89,13 @@ def test_words_of_the_source_are_all_that_the_decoder_reads(
     assert torch.equal(learner.decode(batch, memory, nothing), before)
 
 
-def test_a_validation_finds_the_fertilities_itself(
+def test_a_loss_on_pairs_finds_the_fertilities_itself(
     pairs: list[Pair], aligner: BatchAligner
 ) -> None:
     learner = make_loss(FERTILITY, vocabulary=VOCABULARY)
     learner.module.eval()
     batch = pack(pairs, row=20)
-    measured = FertileValidation(learner, aligner).loss(batch)
+    measured = FertileLoss(learner, aligner).loss(batch)
     torch.testing.assert_close(measured.loss, learner.loss(add_fertilities(batch, aligner)).loss)
 
 

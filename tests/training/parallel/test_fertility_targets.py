@@ -79,6 +79,24 @@ def test_what_is_too_many_goes_to_the_next_token() -> None:
     assert torch.equal(limit_fertilities(limited, segment, position, most=3), limited)
 
 
+def test_handing_on_at_once_is_handing_on_from_token_to_token(generator: torch.Generator) -> None:
+    segment = torch.tensor([[1, 1, 1, 2, 3, 3, 3, 3, 0]])
+    position = torch.tensor([[0, 1, 2, 0, 0, 1, 2, 3, 0]])
+    following = [1, 2, 0, 3, 5, 6, 7, 4, 8]
+    for _ in range(101):
+        shares = torch.rand(1, 9, generator=generator) ** 3
+        fertility = (7 * shares).long().masked_fill(segment == 0, 0)
+        fertility[0, 3] = fertility[0, 3].clamp(max=2)
+        expected, room = fertility[0].tolist(), {1: 6, 3: 8}
+        if any(int(fertility[segment == number].sum()) > most for number, most in room.items()):
+            continue
+        while max(expected) > 2:
+            here = next(token for token, copies in enumerate(expected) if copies > 2)
+            expected[following[here]] += expected[here] - 2
+            expected[here] = 2
+        assert limit_fertilities(fertility, segment, position, most=2).tolist() == [expected]
+
+
 def test_a_target_that_cannot_be_copied_is_refused() -> None:
     segment, position = torch.tensor([[1, 1, 2]]), torch.tensor([[0, 1, 0]])
     with pytest.raises(DataError, match="more than 3 times as long as its source"):

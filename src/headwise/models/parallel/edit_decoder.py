@@ -1,7 +1,8 @@
 """Runs the decoder of a translator that edits (the Levenshtein Transformer), for training and
 search: over encoded sources it scores what is deleted, inserted and filled in.
 
-A row is <s>, words, </s> and padding, and every position reads the whole row and its source:
+A row is <s>, words, </s> and padding, and every position reads the whole row and its source. (In
+training, a row holds several such sentences, and a position reads its own.)
 
     delete   p(delete) of each word             words that do not belong there
     insert   p(0), p(1), … of each gap          how many words lack there
@@ -18,9 +19,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from headwise.data.token_edits import sentence_numbers, sentence_positions
 from headwise.models.parallel.edit_heads import EditHeads
 from headwise.models.parallel.translator import ParallelTranslator
-from headwise.text.tokenizer import EOS, PAD
+from headwise.text.tokenizer import EOS
 
 
 class EditDecoder:
@@ -55,13 +57,12 @@ class EditDecoder:
         self, tokens: Int[Tensor, "row position"], known: Bool[Tensor, "row position"]
     ) -> Float[Tensor, "row position dim"]:
         """The decoder's states; where `known` is false stands a placeholder."""
-        position = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
         return self.model.decode(
             torch.where(known, tokens, self.model.unknown),
             self.memory,
             source_segment=self.source_segment,
-            target_segment=tokens.ne(PAD).long(),
-            target_position=position,
+            target_segment=sentence_numbers(tokens),
+            target_position=sentence_positions(tokens),
         )
 
     def deletion_logits(

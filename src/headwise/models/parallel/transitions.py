@@ -19,6 +19,7 @@ Tested against: the scores of all pairs of tokens, one by one; the loss that is 
 """
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -64,7 +65,10 @@ class LowRankTransitions(nn.Module):
         Float[Tensor, "pair position-1 candidate rank"],
     ]:
         """The vectors of the tokens before and after each pair of neighbouring positions."""
-        return self.left[candidates[:, :-1]], self.right[candidates[:, 1:]]
+        # left[candidates] is the same, but adds up the gradients of each token one by one: the
+        # few tokens that are candidates nearly everywhere took 45 ms (H200, 32,768 positions).
+        before = F.embedding(candidates[:, :-1], self.left)
+        return before, F.embedding(candidates[:, 1:], self.right)
 
 
 class DynamicTransitions(nn.Module):

@@ -56,10 +56,10 @@ from headwise.tasks.translation.training_rows import (
     add_alignment,
     batches_for,
     check_targets,
+    on_pairs,
     pairs_for,
     reopen_alignment,
     row_shape,
-    validated,
 )
 from headwise.tasks.translation.translated_part import FOLDER as TRANSLATIONS
 from headwise.tasks.translation.translated_part import translate_part
@@ -140,12 +140,12 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
         assert isinstance(module, TranslationModel)
         shape = row_shape(recipe, prepared)
         loss = loss_of(recipe, module, tokenizers=prepared.tokenizers)
+        loss = on_pairs(recipe, prepared, loss)
         evaluate = None
         if prepared.valid is not None:
             translator = partial(_translator, recipe, prepared, module, directory)
-            measured = validated(recipe, prepared, loss)
             evaluate = Validation(
-                recipe, measured, pairs_for(recipe, prepared.valid), shape, translator
+                recipe, loss, pairs_for(recipe, prepared.valid), shape, translator
             )
         batches = batches_for(recipe, prepared, shape, share)
         return Learner(loss, batches, recipe.training_as_run, evaluate)
@@ -159,7 +159,7 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
             return first_batch(batches_for(recipe, prepared, smaller))
 
         loss = loss_of(recipe, module, tokenizers=prepared.tokenizers)
-        return Trial(loss, shape.rows, batch_of)
+        return Trial(on_pairs(recipe, prepared, loss), shape.rows, batch_of)
 
     def describe_start(
         self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module | None

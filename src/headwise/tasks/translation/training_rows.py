@@ -3,7 +3,7 @@ a target holds.
 
 A decoder that reads a fixed number of BEGIN tokens has as many positions for every target, so its
 rows hold whole numbers of such targets. A decoder that copies source tokens by their fertility
-learns from batches that hold the fertilities (fertile_batches.py). All other models take the pairs
+has a loss that finds them first (fertile_batches.py). All other models take the pairs
 as they are.
 """
 
@@ -27,8 +27,7 @@ from headwise.models.parallel.choices import (
 )
 from headwise.tasks.events import Events
 from headwise.tasks.translation.fertile_batches import (
-    FertilePairs,
-    FertileValidation,
+    FertileLoss,
     aligner_of,
     check_copies,
     most_copies,
@@ -116,15 +115,13 @@ def batches_for(
 ) -> Batches:
     """The batches of a training, or of one process of it."""
     pairs = pairs_for(recipe, prepared.train)
-    batches = PackedPairs(pairs, shape, recipe.training.seed, prepared.fingerprint, share)
-    aligner = aligner_of(recipe.model, prepared)
-    return batches if aligner is None else FertilePairs(batches, aligner)
+    return PackedPairs(pairs, shape, recipe.training.seed, prepared.fingerprint, share)
 
 
-def validated(recipe: TranslationRecipe, prepared: PreparedData, loss: Trainable) -> Trainable:
-    """The loss as a validation computes it, whose batches hold pairs only."""
+def on_pairs(recipe: TranslationRecipe, prepared: PreparedData, loss: Trainable) -> Trainable:
+    """The loss on batches that hold pairs only."""
     aligner = aligner_of(recipe.model, prepared)
-    return loss if aligner is None else FertileValidation(loss, aligner)
+    return loss if aligner is None else FertileLoss(loss, aligner)
 
 
 def add_alignment(

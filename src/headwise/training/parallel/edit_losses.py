@@ -16,6 +16,10 @@ are smoothed by 0.01, words by 0.1, deletions not. The model fills in the most p
 sampling, no gradient). The results are sums, as in losses.py; all three are divided by the number
 of words that lack.
 
+A row holds one target or several, one after the other, each from <s> to </s>. All shapes are
+static: what does not count is computed and left out of the sums, so that nothing waits for the
+device and an update can be recorded as a CUDA graph (training/cuda_graph.py).
+
 Paper: Gu, Wang & Zhao 2019, "Levenshtein Transformer" (arXiv 1905.11006). Tested against: the same
 losses for one pair at a time in a plain Python program, a model whose heads imitate the expert
 (loss 0), the share of deleted words, one call of the decoder for each head; and with the search
@@ -29,13 +33,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from headwise.data.token_edits import PLACEHOLDER, delete_tokens, is_word
-from headwise.text.tokenizer import EOS, PAD
+from headwise.data.token_edits import PLACEHOLDER, delete_tokens, is_word, sentence_numbers
+from headwise.text.tokenizer import BOS, EOS, PAD
 from headwise.training.losses import LossSums, choose_chunk_size, cross_entropy
 from headwise.training.parallel.expert_edits import expert_edits
 
 COUNT_SMOOTHING = 0.01
 WORD_SMOOTHING = 0.1
+IGNORED = -100
+"""The class of an item that does not count."""
 
 
 class EditModel(Protocol):
@@ -99,7 +105,8 @@ def edit_losses(
     count_smoothing: float = COUNT_SMOOTHING,
     chunk_size: int | None = None,
 ) -> EditSums:
-    """The losses of one batch. Targets begin with <s>, end with </s> and are padded at the right.
+    """The losses of one batch. Targets begin with <s> and end with </s>; rows are padded at the
+    right.
 
     `deleted` are the words that the model starts without: in training those of `draw_deletions`.
     """
@@ -109,24 +116,22 @@ def edit_losses(
     counts = class_loss(
         model.insertion_logits(hidden),
         edits.inserted,
-        start[:, 1:].ne(PAD),
+        start[:, 1:] > BOS,  # no gap lies before padding or before the next target
         smoothing=count_smoothing,
     )
-    # The states at placeholders only, about half of all. On a GPU the host waits for their number.
     shown = target.masked_fill(edits.filled, PLACEHOLDER)
-    hidden = model.states(shown, ~edits.filled)[edits.filled]
+    hidden = model.states(shown, ~edits.filled).flatten(0, 1)
     words = cross_entropy(
         hidden,
         model.output.weight,
-        targets=target[edits.filled],
+        targets=torch.where(edits.filled, target, PAD).flatten(),
         bias=model.output.bias,
         smoothing=word_smoothing,
         count_correct=True,
         chunk_size=chunk_size,
     )
-    written = target.masked_scatter(
-        edits.filled, best_words(hidden, model.output, chunk_size=chunk_size)
-    )
+    best = best_words(hidden, model.output, chunk_size=chunk_size).view_as(target)
+    written = torch.where(edits.filled, best, target)
     may_go = is_word(written)
     hidden = model.states(written, torch.ones_like(written, dtype=torch.bool))
     deletions = class_loss(
@@ -144,14 +149,17 @@ def draw_deletions(
     Without a generator, the random numbers are torch's on the device of the targets, which the
     training loop seeds for each step.
     """
-    words = is_word(target)
-    num_words = words.sum(1)
-    share = torch.rand(len(target), device=target.device, generator=generator)
+    words, number = is_word(target), sentence_numbers(target)
+    width = target.shape[1] + 1
+    num_words = number.new_zeros(len(target), width).scatter_add_(1, number, words.long())
+    share = torch.rand(num_words.shape, device=target.device, generator=generator)
     # Rounding may carry the product to n + 1.
     num_deleted = torch.minimum((share * (num_words + 1)).long(), num_words)
-    draw = torch.rand(target.shape, device=target.device, generator=generator)
-    rank = draw.masked_fill(~words, 2.0).argsort(1).argsort(1)
-    return rank < num_deleted[:, None]
+    draw = torch.rand(target.shape, device=target.device, dtype=torch.float64, generator=generator)
+    # Sorted by sentence, and by the draw within one; of a sentence the first words are deleted.
+    rank = (number + draw).masked_fill(~words, width).argsort(1).argsort(1)
+    last = num_words.cumsum(1) - num_words + num_deleted
+    return words & (rank < last.gather(1, number))
 
 
 @torch.no_grad()
@@ -175,12 +183,15 @@ def class_loss(
     smoothing: float = 0.0,
 ) -> LossSums:
     """Cross-entropy summed over the counted items; targets above the last class are taken as it."""
-    wanted = targets.clamp(max=logits.shape[-1] - 1)[counted]
-    chosen = logits[counted].float()
-    plain = F.cross_entropy(chosen.detach(), wanted, reduction="sum")
+    known = targets.clamp(max=logits.shape[-1] - 1)
+    wanted = torch.where(counted, known, IGNORED).flatten()
+    scores = logits.flatten(0, 1).float()
+    plain = F.cross_entropy(scores.detach(), wanted, reduction="sum", ignore_index=IGNORED)
     return LossSums(
-        F.cross_entropy(chosen, wanted, reduction="sum", label_smoothing=smoothing),
+        F.cross_entropy(
+            scores, wanted, reduction="sum", label_smoothing=smoothing, ignore_index=IGNORED
+        ),
         plain,
         counted.sum(),
-        chosen.argmax(-1).eq(wanted).sum(),
+        scores.argmax(-1).eq(wanted).sum(),
     )

@@ -15,6 +15,10 @@ On the way back, from the last row to the first with the current column j, token
 L[i, j] > L[i-1, j]. It is matched with the first column k whose L[i, k] = L[i, j], and the path
 goes on at k - 1. The columns of all possible steps are computed for the whole table at once, so
 each row costs one lookup. Of several shortest edits, this one keeps the earlier of equal words.
+A row may hold several sentences, each from <s> to </s>. Tokens of different sentences are not
+equal, so the longest common subsequence of the rows is that of the first sentences, of the second
+ones, and so on, one after the other: the same two loops find the edits of all sentences.
+
 Tables take about ten bytes for each pair, start token and target token: 25 MB for 1,000 pairs of
 50 tokens.
 
@@ -30,7 +34,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headwise.data.token_edits import move, places_after_deletion
+from headwise.data.token_edits import move, places_after_deletion, sentence_numbers
 from headwise.text.tokenizer import PAD
 
 
@@ -51,8 +55,9 @@ def expert_edits(
 ) -> ExpertEdits:
     """The shortest edits of each pair.
 
-    Both sequences begin with <s> and end with </s>, which occur nowhere else, and are padded at the
-    right. Then <s> and </s> are always kept, because no other token can match them.
+    Both sequences begin with <s> and end with </s>, which occur nowhere else; a row holds the same
+    number of sentences on both sides and is padded at the right. Then <s> and </s> are always kept,
+    because no other token can match them.
     """
     column = trace_back(common_lengths(start, target))
     kept, matched = column[:, 1:] > column[:, :-1], column[:, :-1]
@@ -78,6 +83,7 @@ def common_lengths(
     beginnings. Padding matches nothing.
     """
     equal = start.t()[:, :, None].eq(target) & target.ne(PAD)
+    equal &= sentence_numbers(start).t()[:, :, None].eq(sentence_numbers(target))
     table = torch.zeros(
         start.shape[1] + 1,
         start.shape[0],
@@ -101,8 +107,8 @@ def trace_back(table: Int[Tensor, "rows pair columns"]) -> Int[Tensor, "pair row
     grows = table[1:, :, 1:] > table[1:, :, :-1]
     first = torch.where(grows, column, 0).cummax(2).values
     is_needed = table[1:, :, 1:] > table[:-1, :, 1:]
-    step = F.pad(torch.where(is_needed, first - 1, column), (1, 0))
-    path = [torch.full_like(step[0, :, :1], table.shape[2] - 1, dtype=torch.int64)]
+    step = F.pad(torch.where(is_needed, first - 1, column), (1, 0)).long()
+    path = [torch.full_like(step[0, :, :1], table.shape[2] - 1)]
     for row in reversed(step.unbind(0)):
-        path.append(row.gather(1, path[-1]).long())
+        path.append(row.gather(1, path[-1]))
     return torch.cat(path[::-1], dim=1)

@@ -9,8 +9,18 @@ to be stored beside the tokens, and other cuts of a sentence into pieces are ali
 over the source tokens of the same pair, where p is the diagonal prior. The end of the target is
 linked to the end of the source. So the fertilities of a pair sum to the length of its target with
 its end, and the copies of the source (`models/parallel/fertility.py`) have the segments and
-positions of the target. Only pairs of tokens of the same sentence pair are looked up; how many they
-are is read from the batch.
+positions of the target.
+
+All target tokens of a row are compared with all of its source tokens, and links between two pairs
+are left out. That is a few times more than is needed, but all shapes are static and nothing is
+read from the batch: a GPU does it within a recorded update, in about a millisecond.
+
+What a token has above the largest fertility goes round in its sentence, from token to token, until
+it finds room. With d_i = f_i - most and S_i = d_1 + … + d_i, of which S_n ≤ 0, token i hands on
+
+    c_i = S_i + max(c_n, max_{j ≤ i} -S_j)        c_n = S_n - min_j S_j
+
+where c_n comes round from the last token to the first.
 
 The loss is the cross-entropy of the fertilities, summed over source tokens.
 
@@ -18,7 +28,7 @@ Gu et al. 2018, *Non-Autoregressive Neural Machine Translation*.
 Tested against: the numpy version (`links.py`), pair by pair; sums are target lengths.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -44,25 +54,30 @@ class BatchAligner:
     """The largest fertility."""
 
     @staticmethod
-    def of(table: LexicalTable, *, most: int, device: torch.device | str = "cpu") -> "BatchAligner":
-        keys = torch.from_numpy(np.ascontiguousarray(table.keys)).to(device)
-        values = torch.from_numpy(np.ascontiguousarray(table.probabilities)).to(device)
+    def of(table: LexicalTable, *, most: int) -> "BatchAligner":
+        keys = torch.from_numpy(np.ascontiguousarray(table.keys))
+        values = torch.from_numpy(np.ascontiguousarray(table.probabilities))
         return BatchAligner(keys, values, table.num_targets, table.tension, most)
+
+    def to(self, device: torch.device) -> "BatchAligner":
+        """The same on a device; itself if it is there."""
+        if self.keys.device == device:
+            return self
+        keys, probabilities = self.keys.to(device), self.probabilities.to(device)
+        return replace(self, keys=keys, probabilities=probabilities)
 
     def find_links(self, batch: PackedBatch) -> Int[Tensor, "row target"]:
         """The index in the row of the source token of each target token; 0 in padding."""
+        target, source = batch.target_output[:, :, None], batch.source[:, None, :]
         same = batch.target_segment[:, :, None] == batch.source_segment[:, None, :]
         same &= batch.target_segment[:, :, None] > 0
-        ends = (batch.target_output == EOS)[:, :, None] & (batch.source == EOS)[:, None, :]
-        words = (batch.target_output != EOS)[:, :, None] & (batch.source != EOS)[:, None, :]
-        row, target, source = (same & words).nonzero(as_tuple=True)
+        words = same & (target != EOS) & (source != EOS)
+        # Padding looks up the same tokens everywhere, which is quicker.
+        score = self._look_up(torch.where(words, source, 0), torch.where(words, target, 0))
+        score = torch.where(words, score * self._weigh(batch), -1.0)
         # A pair without source words has all its target linked to the end.
-        score = torch.full(same.shape, -1.0, dtype=torch.float64, device=same.device)
-        score.masked_fill_(same & (batch.source == EOS)[:, None, :], 0.0)
-        score.masked_fill_(same & ends, 1.0)
-        score[row, target, source] = self._look_up(
-            batch.source[row, source], batch.target_output[row, target]
-        ) * self._weigh(batch, row, target, source)
+        score.masked_fill_(same & (source == EOS), 0.0)
+        score.masked_fill_(same & (source == EOS) & (target == EOS), 1.0)
         return score.argmax(-1)
 
     def find_fertilities(self, batch: PackedBatch) -> Int[Tensor, "row source"]:
@@ -78,18 +93,27 @@ class BatchAligner:
         place = torch.searchsorted(self.keys, wanted).clamp_max(len(self.keys) - 1)
         return torch.where(self.keys[place] == wanted, self.probabilities[place], UNSEEN)
 
-    def _weigh(self, batch: PackedBatch, row: Tensor, target: Tensor, source: Tensor) -> Tensor:
+    def _weigh(self, batch: PackedBatch) -> Float[Tensor, "row target source"]:
         """exp(λ h) of each cell; its sum over the source tokens does not change the argmax."""
-        shares = []
-        for segment, position, place in (
-            (batch.target_segment, batch.target_position, target),
-            (batch.source_segment, batch.source_position, source),
-        ):
-            number = segment[row, place]
-            length = position.new_zeros(len(segment), segment.shape[1] + 1)
-            length = length.scatter_reduce_(1, segment, position, "amax")[row, number]
-            shares.append((position[row, place] + 1).double() / length.double())
-        return torch.exp(-self.tension * (shares[0] - shares[1]).abs())
+        target = _shares(batch.target_segment, batch.target_position)[:, :, None]
+        source = _shares(batch.source_segment, batch.source_position)[:, None, :]
+        return torch.exp(-self.tension * (target - source).abs())
+
+
+def _shares(
+    segment: Int[Tensor, "row time"], position: Int[Tensor, "row time"]
+) -> Float[Tensor, "row time"]:
+    """How far along its sentence each word stands; any number at its end and in padding."""
+    num_words = sum_sentences(torch.ones_like(segment), segment) - 1
+    return (position + 1).double() / num_words.double()
+
+
+def sum_sentences(
+    values: Int[Tensor, "row time"], segment: Int[Tensor, "row time"]
+) -> Int[Tensor, "row time"]:
+    """The sum of the values of its sentence, at each token."""
+    sums = values.new_zeros(len(segment), segment.shape[1] + 1)
+    return sums.scatter_add_(1, segment, values).gather(1, segment)
 
 
 def limit_fertilities(
@@ -99,12 +123,34 @@ def limit_fertilities(
     *,
     most: int,
 ) -> Int[Tensor, "row source"]:
-    """Fertilities of at most `most`: what is too many goes to the next token of the sentence."""
-    if not bool((fertility > most).any()):
-        return fertility
-    room = (fertility - most).masked_fill(segment == 0, 0)
-    surplus = room.new_zeros(len(segment), segment.shape[1] + 1).scatter_add_(1, segment, room)
-    if bool((surplus > 0).any()):
+    """Fertilities of at most `most`: what is too many goes to the next token of the sentence, and
+    from its last token to its first.
+
+    That a sentence has room for all is checked where nothing has to be waited for, on a CPU; and of
+    all data before a training (tasks/translation/fertile_batches.py).
+    """
+    surplus = (fertility - most).masked_fill(segment == 0, 0)
+    if segment.device.type == "cpu":
+        check_room(surplus, segment, most=most)
+    sums = surplus.cumsum(1)
+    # What is summed before a sentence is known at its first token.
+    before = sum_sentences((sums - surplus).masked_fill(position > 0, 0), segment)
+    sums = sums - before
+    # Each sentence is laid so far below the one before it that it has minima of its own.
+    depth = segment << 32
+    lowest = (sums - depth).cummin(1).values + depth
+    is_last = F.pad(segment[:, 1:], (0, 1)) != segment
+    comes_round = sum_sentences((sums - lowest).masked_fill(~is_last, 0), segment)
+    handed = sums + torch.maximum(comes_round, -lowest)
+    received = torch.where(position == 0, comes_round, F.pad(handed[:, :-1], (1, 0)))
+    return torch.where(segment > 0, fertility + received - handed, fertility)
+
+
+def check_room(
+    surplus: Int[Tensor, "row source"], segment: Int[Tensor, "row source"], *, most: int
+) -> None:
+    """Refuse a sentence whose tokens have a surplus all together."""
+    if bool((sum_sentences(surplus, segment) > 0).any()):
         raise DataError(
             f"a target is more than {most} times as long as its source, each token of which is "
             f"copied {most} times at most; raise the largest fertility, or drop such pairs with "
@@ -112,15 +158,6 @@ def limit_fertilities(
             f"有目标句长于源句的 {most} 倍，而每个源词元最多复制 {most} 次；请增大最大繁衍率，"
             "或用 data.filter.max_ratio 去掉这样的句对",
         )
-    place = torch.arange(segment.shape[1], device=segment.device)
-    goes_on = F.pad(segment[:, 1:], (0, 1)) == segment
-    # After the last token of a sentence comes its first.
-    following = torch.where(goes_on, place + 1, place - position)
-    following = following.masked_fill(segment == 0, 0)
-    while bool((fertility > most).any()):
-        handed = (fertility - most).clamp_min(0)
-        fertility = (fertility - handed).scatter_add(1, following, handed)
-    return fertility
 
 
 def fertility_loss(
