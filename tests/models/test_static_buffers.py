@@ -81,15 +81,24 @@ def test_recorded_searches_equal_plain_searches(kind: str, generator: torch.Gene
     assert len(static._buffers) == 2  # 71 sentences in buffers for 96, 23 and 24 in buffers for 24
 
 
-def test_changed_weights_empty_the_buffers(generator: torch.Generator) -> None:
-    model = make("pre_norm", generator)
+@pytest.mark.parametrize("variant", PLAIN)
+@pytest.mark.parametrize("moves", [False, True])
+def test_changed_weights_are_read_and_moved_ones_need_new_buffers(
+    variant: str, moves: bool, generator: torch.Generator
+) -> None:
+    model = make(variant, generator)
     decoder = TransformerStepper(model, static=True)
     first = decoder.fill_buffers(SOURCES, width=1, max_length=5)
     assert decoder.fill_buffers(SOURCES, width=1, max_length=5) is first
     with torch.no_grad():
-        model.decoder[0].self_attention.query.weight.mul_(1.5)
+        for weight in model.parameters():
+            changed = weight + 0.1 * torch.randn(weight.shape, generator=generator)
+            if moves:
+                weight.data = changed
+            else:
+                weight.copy_(changed)
     second = decoder.fill_buffers(SOURCES, width=1, max_length=5)
-    assert second is not first
+    assert (second is first) == (not moves)
     expected, _ = decoder.step(
         decoder.start(SOURCES, width=1, max_length=5), torch.ones(5, dtype=torch.long)
     )
