@@ -4,7 +4,13 @@ batch."""
 import pytest
 import torch
 
-from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, decode
+from headwise.decoding.choices import (
+    BeamSettings,
+    DecodingSettings,
+    GreedySettings,
+    SamplingSettings,
+    decode,
+)
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.static_buffers import round_finely, round_length, round_sentences
 from headwise.models.transformer_stepper import MAX_BUFFERS, TransformerStepper
@@ -52,6 +58,7 @@ def settings_of(kind: str) -> DecodingSettings:
         "greedy": GreedySettings(max_length={"limit": 30}),
         "ends": GreedySettings(min_length=3, at_limit="end", max_length=8, allow_unknown=False),
         "beam": BeamSettings(size=3, num_best=3, max_length={"limit": 30}),
+        "samples": SamplingSettings(num_samples=3, max_length={"limit": 30}),
         "proven": BeamSettings(
             size=4,
             stop="proven",
@@ -62,7 +69,7 @@ def settings_of(kind: str) -> DecodingSettings:
     }[kind]
 
 
-@pytest.mark.parametrize("kind", ["greedy", "ends", "beam", "proven"])
+@pytest.mark.parametrize("kind", ["greedy", "ends", "beam", "proven", "samples"])
 def test_recorded_searches_equal_plain_searches(kind: str, generator: torch.Generator) -> None:
     model, settings = make("pre_norm", generator), settings_of(kind)
     model.output.weight.data *= 2

@@ -157,7 +157,7 @@ def test_the_first_row_is_greedy_search_and_a_low_temperature_comes_near_it() ->
     sources = [pair[0] for pair in PAIRS]
     limits = [4] * len(sources)
     plain, sharp = (
-        draw(model, sources, temperature=one, count=50, limits=limits) for one in (1.0, 0.1)
+        draw(model, sources, temperature=one, count=50, limits=limits) for one in (1.0, 0.05)
     )
     for source, (greedy, *samples), others in zip(sources, sharp, plain, strict=True):
         best: list[int] = []
