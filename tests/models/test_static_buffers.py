@@ -12,7 +12,12 @@ from headwise.decoding.choices import (
     decode,
 )
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.static_buffers import round_finely, round_length, round_sentences
+from headwise.models.static_buffers import (
+    DecoderBuffers,
+    round_finely,
+    round_length,
+    round_sentences,
+)
 from headwise.models.transformer_stepper import MAX_BUFFERS, TransformerStepper
 from tests.models.test_encoder_decoder import PLAIN, VOCAB, make
 
@@ -88,6 +93,15 @@ def test_recorded_searches_equal_plain_searches(kind: str, generator: torch.Gene
     assert len(static._buffers) == 2  # 71 sentences in buffers for 96, 23 and 24 in buffers for 24
 
 
+def what_a_recording_reads(stepper: TransformerStepper, buffers: DecoderBuffers) -> list[int]:
+    """The addresses of weights and of what was computed from them."""
+    step = stepper._static_step
+    joined = [one for layer in step.layers for one in (layer.weight, layer.bias) if one is not None]
+    read = [*stepper.model.parameters(), *joined, buffers.positions]
+    assert buffers.decoder is step
+    return [tensor.data_ptr() for tensor in read]
+
+
 @pytest.mark.parametrize("variant", PLAIN)
 @pytest.mark.parametrize("moves", [False, True])
 def test_changed_weights_are_read_and_moved_ones_need_new_buffers(
@@ -97,6 +111,7 @@ def test_changed_weights_are_read_and_moved_ones_need_new_buffers(
     decoder = TransformerStepper(model, static=True)
     first = decoder.fill_buffers(SOURCES, width=1, max_length=5)
     assert decoder.fill_buffers(SOURCES, width=1, max_length=5) is first
+    before = what_a_recording_reads(decoder, first)
     with torch.no_grad():
         for weight in model.parameters():
             changed = weight + 0.1 * torch.randn(weight.shape, generator=generator)
@@ -106,6 +121,7 @@ def test_changed_weights_are_read_and_moved_ones_need_new_buffers(
                 weight.copy_(changed)
     second = decoder.fill_buffers(SOURCES, width=1, max_length=5)
     assert (second is first) == (not moves)
+    assert moves or what_a_recording_reads(decoder, second) == before
     expected, _ = decoder.step(
         decoder.start(SOURCES, width=1, max_length=5), torch.ones(5, dtype=torch.long)
     )

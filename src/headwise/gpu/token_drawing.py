@@ -35,7 +35,6 @@ def _draw(
 ):  # fmt: skip
     row = tl.program_id(0)
     inside = tl.arange(0, CHUNK)
-    nothing = float("-inf")
     wait_for_last_kernel(EARLY)
     own = logit_at + row.to(tl.int64) * stride
     uniform = tl.load(uniform_at + row)

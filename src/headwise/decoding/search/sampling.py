@@ -4,10 +4,10 @@
                                        whose p' sums to top_p
 
 Top-k is Fan et al. 2018, top-p (nucleus) Holtzman et al. 2020. A token is drawn by inverting the
-cumulative distribution at a uniform number (row_draws.py without cuts), which is a function of (seed, number of the sentence,
-step, sample). A sentence therefore gets the same output whatever else is in its batch, up to the
-rounding of the model's own numbers there. Log-probabilities in the result are the model's own,
-before temperature and cuts.
+cumulative distribution at a uniform number (without cuts: row_draws.py), which is a function of
+(seed, number of the sentence, step, sample). A sentence therefore gets the same output whatever
+else is in its batch, up to the rounding of the model's own numbers there. Log-probabilities in the
+result are the model's own, before temperature and cuts.
 Tested by laws (temperature near 0 is greedy, top_k = 1 is greedy, cuts are kept) and by
 frequencies.
 """
