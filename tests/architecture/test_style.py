@@ -19,6 +19,7 @@ MANY_PARAMETERS: dict[str, str] = {
     "src/headwise/gpu/projection.py:_add_and_norm": KERNEL,
     "src/headwise/gpu/projection.py:_project": KERNEL,
     "src/headwise/gpu/token_ranking.py:_rank": KERNEL,
+    "src/headwise/gpu/token_drawing.py:_draw": KERNEL,
     "src/headwise/gpu/beam_selection.py:_select": KERNEL,
     "src/headwise/gpu/graph_recursion.py:_walk": KERNEL,
     "src/headwise/gpu/graph_recursion.py:_link_sums": KERNEL,

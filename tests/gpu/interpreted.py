@@ -16,8 +16,10 @@ from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.decoding.choices import BeamSettings, decode
 from headwise.decoding.engines import recorded_beam as beam_rounds
 from headwise.decoding.search.candidates import take_best
+from headwise.decoding.search.row_draws import FREE, GREEDY, draw_rows
 from headwise.gpu import cache_slot_attention as attending
 from headwise.gpu import projection as projecting
+from headwise.gpu import token_drawing as drawing
 from headwise.gpu import token_ranking as ranking
 from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import torch_generator
@@ -122,6 +124,27 @@ def check_ranking() -> None:
         close(values, take_best(scores, count)[0])
 
 
+def check_drawing() -> None:
+    almost_one = float(torch.nextafter(torch.tensor(1.0), torch.tensor(0.0)))
+    for vocab, temperature, renormalizes in (
+        (7, 1.0, True), (1009, 0.7, False), (5003, 1.0, True), (4099, 1e-4, True),
+    ):  # fmt: skip
+        logits = draw(24, vocab) * 3
+        banned = torch.zeros(vocab, dtype=torch.bool)
+        banned[:2], banned[-1] = True, True
+        uniform, forced = torch.rand(24, generator=GENERATOR), torch.full((24,), FREE)
+        uniform[:5], uniform[5:7], forced[7:9] = GREEDY, torch.tensor([0.0, almost_one]), 4
+        options = {"temperature": temperature, "renormalizes": renormalizes}
+        expected = draw_rows(logits, banned, uniform, forced, **options)
+        found = drawing.draw(logits, banned, uniform, forced, **options)
+        assert not banned[found[1]].any()
+        same = found[1] == expected[1]
+        # The threshold near 1, and perhaps another, lies within rounding of a border.
+        assert same[[0, 1, 2, 3, 4, 5, 7, 8]].all()
+        assert same.sum() >= 22
+        close(found[0][same], expected[0][same])
+
+
 def check_selection() -> None:
     model = make("pre_norm", GENERATOR)
     model.output.weight.data *= 2
@@ -155,6 +178,13 @@ def check_selection() -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     with torch.no_grad():
-        for check in (check_table, check_source, check_projection, check_ranking, check_selection):
+        for check in (
+            check_table,
+            check_source,
+            check_projection,
+            check_ranking,
+            check_drawing,
+            check_selection,
+        ):
             check()
             print(check.__name__)

@@ -22,4 +22,4 @@ def test_kernels_equal_torch() -> None:
         env=environment, cwd=ROOT, timeout=120, check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr[-2000:]
-    assert found.stdout.count("check_") == 5
+    assert found.stdout.count("check_") == 6

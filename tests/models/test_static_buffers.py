@@ -4,9 +4,20 @@ batch."""
 import pytest
 import torch
 
-from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, decode
+from headwise.decoding.choices import (
+    BeamSettings,
+    DecodingSettings,
+    GreedySettings,
+    SamplingSettings,
+    decode,
+)
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.static_buffers import round_finely, round_length, round_sentences
+from headwise.models.static_buffers import (
+    DecoderBuffers,
+    round_finely,
+    round_length,
+    round_sentences,
+)
 from headwise.models.transformer_stepper import MAX_BUFFERS, TransformerStepper
 from tests.models.test_encoder_decoder import PLAIN, VOCAB, make
 
@@ -52,6 +63,7 @@ def settings_of(kind: str) -> DecodingSettings:
         "greedy": GreedySettings(max_length={"limit": 30}),
         "ends": GreedySettings(min_length=3, at_limit="end", max_length=8, allow_unknown=False),
         "beam": BeamSettings(size=3, num_best=3, max_length={"limit": 30}),
+        "samples": SamplingSettings(num_samples=3, max_length={"limit": 30}),
         "proven": BeamSettings(
             size=4,
             stop="proven",
@@ -62,7 +74,7 @@ def settings_of(kind: str) -> DecodingSettings:
     }[kind]
 
 
-@pytest.mark.parametrize("kind", ["greedy", "ends", "beam", "proven"])
+@pytest.mark.parametrize("kind", ["greedy", "ends", "beam", "proven", "samples"])
 def test_recorded_searches_equal_plain_searches(kind: str, generator: torch.Generator) -> None:
     model, settings = make("pre_norm", generator), settings_of(kind)
     model.output.weight.data *= 2
@@ -81,15 +93,35 @@ def test_recorded_searches_equal_plain_searches(kind: str, generator: torch.Gene
     assert len(static._buffers) == 2  # 71 sentences in buffers for 96, 23 and 24 in buffers for 24
 
 
-def test_changed_weights_empty_the_buffers(generator: torch.Generator) -> None:
-    model = make("pre_norm", generator)
+def what_a_recording_reads(stepper: TransformerStepper, buffers: DecoderBuffers) -> list[int]:
+    """The addresses of weights and of what was computed from them."""
+    step = stepper._static_step
+    joined = [one for layer in step.layers for one in (layer.weight, layer.bias) if one is not None]
+    read = [*stepper.model.parameters(), *joined, buffers.positions]
+    assert buffers.decoder is step
+    return [tensor.data_ptr() for tensor in read]
+
+
+@pytest.mark.parametrize("variant", PLAIN)
+@pytest.mark.parametrize("moves", [False, True])
+def test_changed_weights_are_read_and_moved_ones_need_new_buffers(
+    variant: str, moves: bool, generator: torch.Generator
+) -> None:
+    model = make(variant, generator)
     decoder = TransformerStepper(model, static=True)
     first = decoder.fill_buffers(SOURCES, width=1, max_length=5)
     assert decoder.fill_buffers(SOURCES, width=1, max_length=5) is first
+    before = what_a_recording_reads(decoder, first)
     with torch.no_grad():
-        model.decoder[0].self_attention.query.weight.mul_(1.5)
+        for weight in model.parameters():
+            changed = weight + 0.1 * torch.randn(weight.shape, generator=generator)
+            if moves:
+                weight.data = changed
+            else:
+                weight.copy_(changed)
     second = decoder.fill_buffers(SOURCES, width=1, max_length=5)
-    assert second is not first
+    assert (second is first) == (not moves)
+    assert moves or what_a_recording_reads(decoder, second) == before
     expected, _ = decoder.step(
         decoder.start(SOURCES, width=1, max_length=5), torch.ones(5, dtype=torch.long)
     )

@@ -1,6 +1,7 @@
 """Chooses the engine that runs a search over a stepper.
 
-    recorded      the stepper has static buffers, and no rule looks at the history of a row
+    recorded      the stepper has static buffers, no rule looks at the history of a row, and samples
+                  are drawn without cuts
     continuous    sentences enter while others are generated (requested by the server)
     plain         everything else
 
@@ -21,6 +22,7 @@ from headwise.decoding.engines.plain import PlainSearch, run_plainly
 from headwise.decoding.engines.recorded import RecordedSearch, StaticStepper, run_recorded
 from headwise.decoding.engines.recorded_beam import record_beam
 from headwise.decoding.engines.recorded_paths import record_paths
+from headwise.decoding.engines.recorded_samples import record_samples
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import NO_WATCHER, Arrival, Generator, NextArrivals, Watcher
 from headwise.decoding.out_of_memory import explaining_memory
@@ -31,7 +33,7 @@ from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.search.beam import BeamSearch, BeamSettings
 from headwise.decoding.search.greedy import GreedySettings, choose_best
 from headwise.decoding.search.paths import PathSearch
-from headwise.decoding.search.sampling import SamplingSettings, make_sampler
+from headwise.decoding.search.sampling import SamplingSettings, draw_all, make_sampler
 from headwise.decoding.stepper import Stepper, capabilities_of
 from headwise.errors import UsageError
 from headwise.text.tokenizer import BOS
@@ -163,8 +165,11 @@ class _BatchSearch:
             or settings.no_repeat_ngrams
             or any(one.rules is not None or one.prefix for one in self.rules)
         )
+        has_recorded_form = isinstance(settings, GreedySettings | BeamSettings) or (
+            isinstance(settings, SamplingSettings) and settings.has_no_cuts
+        )
         return (
-            isinstance(settings, GreedySettings | BeamSettings)
+            has_recorded_form
             and not needs_plain_steps
             and capabilities_of(stepper).has_static_buffers
         )
@@ -177,6 +182,10 @@ class _BatchSearch:
         )
         if isinstance(settings, BeamSettings):
             return record_beam(settings, buffers)
+        if isinstance(settings, SamplingSettings):
+            search = record_samples(settings, buffers)
+            search.give(draw_all(settings, self.numbers, num_steps=max(self.limits)))
+            return search
         return record_paths(settings, buffers)
 
     def _make_plain(self, device: torch.device) -> PlainSearch:

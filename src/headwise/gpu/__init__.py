@@ -6,6 +6,7 @@ fallback, and what the kernel is tested against:
     cache_slot_attention.py   attention/cache_slot_attention.py   a step of attention over the cache
     projection.py             blocks/inference/projection.py      product with norm and residual
     token_ranking.py          decoding/search/candidates.py       the best tokens of every row
+    token_drawing.py          decoding/search/row_draws.py        a token drawn for every row
     beam_selection.py         decoding/search/selection.py        a selection step of beam search
     graph_recursion.py        training/parallel/graph_loss.py     sums and best paths of graphs
     ctc_recursion.py          training/parallel/ctc.py            sums and best alignments of CTC

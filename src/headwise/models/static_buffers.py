@@ -3,7 +3,9 @@
 A decoding step on tensors of fixed shape and address can be recorded once as a CUDA graph and then
 replayed (static_step.py, decoding/engines/recorded.py). Sizes are rounded up (sentences to 1, 2, 3,
 4, 6, 8, 12, …; lengths to powers of two), so a file of thousands of sentences needs a handful of
-buffers, each with one recorded step. When half of the sentences are done, the others continue in
+buffers, each with one recorded step. A recorded step reads the weights where they lie, so it stays
+valid when they change in place (an update of a training); only what was computed from them is
+computed again (`read_weights`). When half of the sentences are done, the others continue in
 smaller buffers: shorter tables over the same caches, so only integers are moved.
 
     bytes = layers · dim · 2 · (rows · time + sentences · source) · size of a number
@@ -76,12 +78,18 @@ class _Caches:
             )
             for _ in model.decoder
         ]
-        every = torch.arange(max_length, device=self.device)[None]
-        assert model.target_embedding.positions is not None, "StaticStep.supports"
-        self.positions = model.target_embedding.positions(every, length=max_length)[0].to(
-            like.dtype
-        )
+        self.positions = self._read_positions()
         self.time = torch.zeros(1, dtype=torch.long, device=self.device)
+
+    def _read_positions(self) -> Float[Tensor, "time dim"]:
+        model, every = self.decoder.model, torch.arange(self.max_length, device=self.device)[None]
+        assert model.target_embedding.positions is not None, "StaticStep.supports"
+        found = model.target_embedding.positions(every, length=self.max_length)[0]
+        return found.detach().to(model.output.weight.dtype)
+
+    def read_weights(self) -> None:
+        """Positions may be learned."""
+        self.positions.copy_(self._read_positions())
 
 
 class DecoderBuffers:
@@ -130,6 +138,11 @@ class DecoderBuffers:
             for cache in self.caches
             for table in (cache.keys, cache.values, cache.source)
         )
+
+    def read_weights(self) -> None:
+        """The weights have changed in place: what was computed from them is computed again, where
+        recorded steps read it."""
+        self._caches.read_weights()
 
     def close(self) -> None:
         """Free the memory now: recorded steps refer to themselves, so the collector comes late."""
@@ -214,6 +227,11 @@ class _Encoding:
         self.buffers.source_length.copy_(self.lengths)
 
 
-def fingerprint(weights: Sequence[Tensor]) -> tuple[tuple[int, int], ...]:
-    """Where the weights lie and how often they were changed: recorded steps are valid for these."""
-    return tuple((weight.data_ptr(), weight._version) for weight in weights)
+def places_of(weights: Sequence[Tensor]) -> tuple[int, ...]:
+    """Where the weights lie: a recorded step reads them there."""
+    return tuple(weight.data_ptr() for weight in weights)
+
+
+def versions_of(weights: Sequence[Tensor]) -> tuple[int, ...]:
+    """How often the weights were changed where they lie."""
+    return tuple(weight._version for weight in weights)

@@ -56,6 +56,11 @@ class StaticStep:
         self.model = model
         self.layers = [_StaticLayer(block) for block in model.decoder]
 
+    def read_weights(self) -> None:
+        """The weights have changed in place: the copies do so, too, and stay where they are."""
+        for layer in self.layers:
+            layer.read_weights()
+
     @staticmethod
     def supports(model: EncoderDecoder) -> bool:
         """Whether every part of the model is one that this step computes.
@@ -124,6 +129,12 @@ class _StaticLayer:
             if own.query.bias is None
             else torch.cat([own.query.bias, own.key_value.bias]).detach()
         )
+
+    def read_weights(self) -> None:
+        own = self.block.self_attention
+        torch.cat([own.query.weight, own.key_value.weight], out=self.weight)
+        if self.bias is not None:
+            torch.cat([own.query.bias, own.key_value.bias], out=self.bias)
 
     def step(self, stream: FusedResidual, cache: LayerCache, tables: Tables) -> None:
         block = self.block

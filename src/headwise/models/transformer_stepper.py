@@ -27,9 +27,10 @@ from headwise.models.continuous_decoder import ContinuousDecoder
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.static_buffers import (
     DecoderBuffers,
-    fingerprint,
+    places_of,
     round_length,
     round_sentences,
+    versions_of,
 )
 from headwise.models.static_step import StaticStep
 from headwise.models.verifying_decoder import VerifyingDecoder
@@ -63,10 +64,18 @@ class TransformerStepper:
     """
 
     def __init__(
-        self, model: EncoderDecoder, *, attending: bool = False, static: bool | None = None
+        self,
+        model: EncoderDecoder,
+        *,
+        attending: bool = False,
+        static: bool | None = None,
+        share: float = MAX_SHARE,
     ) -> None:
-        """`static`: whether to offer static buffers; by default on a GPU, where they are faster."""
-        self.model = model.eval()
+        """`static`: whether to offer static buffers; by default on a GPU, where they are faster.
+
+        `share`: of a GPU's memory, for the buffers that are kept.
+        """
+        self.model, self.share = model.eval(), share
         self.attending = attending
         wants_static = self.device.type == "cuda" if static is None else static
         is_cpu = self.device.type == "cpu"
@@ -80,7 +89,8 @@ class TransformerStepper:
         self.draft_block = 0 if drafter is None else drafter.block
         self._weights = list(model.parameters())
         self._buffers: dict[tuple[int, ...], DecoderBuffers] = {}
-        self._fingerprint: tuple[tuple[int, int], ...] = ()
+        self._places: tuple[int, ...] = ()
+        self._versions: tuple[int, ...] = ()
 
     @property
     def device(self) -> torch.device:
@@ -180,9 +190,7 @@ class TransformerStepper:
     ) -> DecoderBuffers:
         """Static buffers of a suitable size, new or used before, with these sources in them."""
         assert self.has_static_buffers
-        if self._fingerprint != (now := fingerprint(self._weights)):
-            self._fingerprint, self._static_step = now, StaticStep(self.model)
-            self._close_buffers(keep=0)
+        self._follow_weights()
         source_limit = self.source_limit
         target_limit = getattr(self.model.target_embedding.positions, "max_length", None)
         sizes = {
@@ -200,10 +208,22 @@ class TransformerStepper:
         buffers.fill(sources)
         return buffers
 
+    def _follow_weights(self) -> None:
+        """Buffers and recorded steps stay valid as long as the weights stay where they are."""
+        places, versions = places_of(self._weights), versions_of(self._weights)
+        if places != self._places:
+            self._static_step = StaticStep(self.model)
+            self._close_buffers(keep=0)
+        elif versions != self._versions:
+            self._static_step.read_weights()
+            for buffers in self._buffers.values():
+                buffers.read_weights()
+        self._places, self._versions = places, versions
+
     def _close_buffers(self, *, keep: int) -> None:
         """Close those not used for longest, until `keep` are left and they fit into their share."""
         limit = (
-            MAX_SHARE * torch.cuda.mem_get_info(self.device)[1]
+            self.share * torch.cuda.mem_get_info(self.device)[1]
             if self.device.type == "cuda"
             else float("inf")
         )

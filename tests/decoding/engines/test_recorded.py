@@ -111,6 +111,10 @@ SEARCHES: dict[str, DecodingSettings] = {
         min_length=2,
         at_limit="end",
     ),
+    "samples": SamplingSettings(
+        num_samples=3, temperature=0.7, max_length={"factor": 2.0, "extra": 5, "limit": 17}
+    ),
+    "samples, ended": SamplingSettings(max_length=9, min_length=2, at_limit="end"),
     "no unknown": BeamSettings(
         size=2, max_length=9, allow_unknown=False, length_penalty={"kind": "none"}
     ),
@@ -155,7 +159,8 @@ def test_spells_every_source(fake, spell, sources) -> None:
         (GreedySettings(), SentenceRules(prefix=(5, 6)), False),
         (BeamSettings(size=2), phrases_of_tokens(required=((5,),)), False),
         (BeamSettings(size=2), SentenceRules(), True),
-        (SamplingSettings(), SentenceRules(), False),
+        (SamplingSettings(top_p=0.9), SentenceRules(), False),
+        (SamplingSettings(top_k=3), SentenceRules(), False),
     ],
 )
 def test_what_looks_at_histories_takes_the_plain_engine(

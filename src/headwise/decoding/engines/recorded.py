@@ -21,7 +21,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol, Self, TypeVar, cast
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
@@ -225,6 +225,13 @@ class RecordedRules:
         """What of these rules a recording depends on."""
         return settings.allow_unknown, settings.min_length, settings.at_limit
 
+    def banned_at(self, time: Int[Tensor, "1"]) -> Bool[Tensor, "vocab"]:
+        """What may not be the token number `time` of any row."""
+        if self.settings.min_length:
+            is_early = cast("Tensor", is_too_short(time, self.settings))
+            self.banned[EOS : EOS + 1].copy_(is_early)
+        return self.banned
+
     def rank(
         self,
         logits: Float[Tensor, "row vocab"],
@@ -234,10 +241,7 @@ class RecordedRules:
         count: int,
     ) -> tuple[Float[Tensor, "row best"], Int[Tensor, "row best"]]:
         """The best tokens of each row; `time` counts this step, too."""
-        if self.settings.min_length:
-            is_early = cast("Tensor", is_too_short(time, self.settings))
-            self.banned[EOS : EOS + 1].copy_(is_early)
-        values, tokens = rank_tokens(logits, self.banned, count=count)
+        values, tokens = rank_tokens(logits, self.banned_at(time), count=count)
         if self.settings.at_limit == "end":
             at_limit = (limits == time)[:, None].expand(-1, len(values) // len(limits)).reshape(-1)
             first = torch.arange(count, device=values.device) == 0

@@ -8,27 +8,33 @@ itself. Padding and the beginning of a sentence are never written, so their prob
 and the rest renormalised; log-probabilities in the result are those of this distribution, from
 which the samples are drawn (at temperature 1). A `prefix` is forced upon all rows of its source.
 
-The plain engine runs it: weights change at every update, and a recorded step would have to be
-recorded again each time.
+With static buffers (on a GPU) the recorded engine runs it: one step of model and draw is recorded
+and replayed, also after the weights have changed in place. Otherwise the plain engine does. Both
+read the same table of random numbers, one generator for the batch, so the samples do not depend on
+the engine but for rounding.
 Tested against: log-probabilities of the whole target computed at once; the enumerated distribution
-of a small model; greedy search.
+of a small model; greedy search; engine against engine, while weights change.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from headwise.decoding.engines.plain import run_plainly
+from headwise.decoding.engines.recorded import StaticStepper, run_recorded
+from headwise.decoding.engines.recorded_samples import record_samples
 from headwise.decoding.generator import NO_WATCHER
 from headwise.decoding.results import Hypothesis
 from headwise.decoding.rules.constraints import SentenceRules
-from headwise.decoding.search.greedy import choose_best
-from headwise.decoding.search.paths import Choose, PathSearch
-from headwise.decoding.search.sampling import SamplingSettings, make_sampler
-from headwise.decoding.stepper import Stepper
+from headwise.decoding.search.paths import PathSearch
+from headwise.decoding.search.row_draws import GREEDY, draw_or_take_best
+from headwise.decoding.search.sampling import SamplingSettings
+from headwise.decoding.stepper import Stepper, capabilities_of
+from headwise.randomness import numpy_generator
 from headwise.text.tokenizer import EOS
 
 
@@ -44,24 +50,51 @@ def draw_samples(
 ) -> list[tuple[Hypothesis, ...]]:
     """The greedy output and then `count` samples of each source, which must not be empty."""
     settings = SamplingSettings(num_samples=count + 1, temperature=temperature, seed=seed)
-    rules = [SentenceRules(tuple(one)) for one in prefixes or [()] * len(sources)]
-    drawn = make_sampler(settings, range(len(sources)), longest=max(limits), device=stepper.device)
-    search = PathSearch(
-        settings, rules, _greedy_first(drawn, count + 1), limits=limits, device=stepper.device
+    uniform = numpy_generator(seed, "samples").random(
+        (max(limits), len(sources), count + 1), dtype=np.float32
     )
-    results = run_plainly(_WithoutSpecial(stepper), sources, search, NO_WATCHER)
-    return [result.hypotheses for result in results]
+    uniform[:, :, 0] = GREEDY
+    prefixes = [()] * len(sources) if prefixes is None else prefixes
+    if capabilities_of(stepper).has_static_buffers:
+        return _draw_recorded(
+            cast("StaticStepper", stepper), sources, settings, uniform, limits, prefixes
+        )
+    return _draw_plainly(stepper, sources, settings, uniform, limits, prefixes)
 
 
-def _greedy_first(draw: Choose, width: int) -> Choose:
-    """The first row of each source takes the most probable token."""
+@torch.no_grad()
+def _draw_recorded(
+    stepper: StaticStepper,
+    sources: Sequence[Sequence[int]],
+    settings: SamplingSettings,
+    uniform: np.ndarray,
+    limits: Sequence[int],
+    prefixes: Sequence[Sequence[int]],
+) -> list[tuple[Hypothesis, ...]]:
+    buffers = stepper.fill_buffers(sources, width=settings.num_hypotheses, max_length=max(limits))
+    search = record_samples(settings, buffers, renormalizes=True)
+    search.give(uniform, prefixes)
+    return run_recorded(search, limits)
+
+
+def _draw_plainly(
+    stepper: Stepper[Any],
+    sources: Sequence[Sequence[int]],
+    settings: SamplingSettings,
+    uniform: np.ndarray,
+    limits: Sequence[int],
+    prefixes: Sequence[Sequence[int]],
+) -> list[tuple[Hypothesis, ...]]:
+    numbers = torch.from_numpy(uniform).to(stepper.device)
 
     def choose(scores: Tensor, step: int, sentences: Tensor) -> Tensor:
-        tokens = draw(scores, step, sentences)
-        tokens[::width] = choose_best(scores[::width], step, sentences)
-        return tokens
+        here = numbers[step, sentences].flatten()
+        return draw_or_take_best(scores, here, settings.temperature)
 
-    return choose
+    rules = [SentenceRules(tuple(one)) for one in prefixes]
+    search = PathSearch(settings, rules, choose, limits=limits, device=stepper.device)
+    results = run_plainly(_WithoutSpecial(stepper), sources, search, NO_WATCHER)
+    return [result.hypotheses for result in results]
 
 
 class _WithoutSpecial:

@@ -4,10 +4,10 @@
                                        whose p' sums to top_p
 
 Top-k is Fan et al. 2018, top-p (nucleus) Holtzman et al. 2020. A token is drawn by inverting the
-cumulative distribution at a uniform number, which is a function of (seed, number of the sentence,
-step, sample). A sentence therefore gets the same output whatever else is in its batch, up to the
-rounding of the model's own numbers there. Log-probabilities in the result are the model's own,
-before temperature and cuts.
+cumulative distribution at a uniform number (without cuts: row_draws.py), which is a function of
+(seed, number of the sentence, step, sample). A sentence therefore gets the same output whatever
+else is in its batch, up to the rounding of the model's own numbers there. Log-probabilities in the
+result are the model's own, before temperature and cuts.
 Tested by laws (temperature near 0 is greedy, top_k = 1 is greedy, cuts are kept) and by
 frequencies.
 """
@@ -24,6 +24,7 @@ from torch import Tensor
 from headwise.decoding.request_option import RequestOption
 from headwise.decoding.search.paths import Choose
 from headwise.decoding.search.remembering import RememberingSettings
+from headwise.decoding.search.row_draws import draw_by_blocks
 from headwise.randomness import numpy_generator
 
 
@@ -51,6 +52,11 @@ class SamplingSettings(RememberingSettings):
     def num_hypotheses(self) -> int:
         return self.num_samples
 
+    @property
+    def has_no_cuts(self) -> bool:
+        """Whether every token may be drawn."""
+        return self.top_k == 0 and self.top_p == 1
+
     def with_num_results(self, count: int, *, may_widen: bool) -> Self | None:
         return self.model_copy(update={"num_samples": count})
 
@@ -59,13 +65,17 @@ def make_sampler(
     settings: SamplingSettings, numbers: Sequence[int], *, longest: int, device: torch.device
 ) -> Choose:
     """Draws the token of each row; `numbers` name the sentences to the random generator."""
-    drawn = [draw_uniform(settings, number, num_steps=longest) for number in numbers]
-    uniform = torch.from_numpy(np.stack(drawn)).to(device)
+    uniform = torch.from_numpy(draw_all(settings, numbers, num_steps=longest)).to(device)
 
     def choose(scores: Tensor, step: int, sentences: Tensor) -> Tensor:
-        return draw_tokens(scores, uniform[sentences, step].reshape(-1), settings)
+        return draw_tokens(scores, uniform[step, sentences].reshape(-1), settings)
 
     return choose
+
+
+def draw_all(settings: SamplingSettings, numbers: Sequence[int], *, num_steps: int) -> np.ndarray:
+    """The uniform numbers of a batch, [step, sentence, sample]."""
+    return np.stack([draw_uniform(settings, one, num_steps=num_steps) for one in numbers], axis=1)
 
 
 def draw_uniform(settings: SamplingSettings, number: int, *, num_steps: int) -> np.ndarray:
@@ -83,6 +93,8 @@ def draw_tokens(
     scores: Float[Tensor, "row vocab"], uniform: Float[Tensor, "row"], settings: SamplingSettings
 ) -> Int[Tensor, "row"]:
     """The token at which each row's cumulative probability passes its uniform number."""
+    if settings.has_no_cuts:
+        return draw_by_blocks(scores, uniform, settings.temperature)
     order: Tensor | None = None
     if 0 < settings.top_k < scores.shape[-1]:
         scores, order = scores.topk(settings.top_k, dim=-1)

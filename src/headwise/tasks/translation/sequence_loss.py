@@ -1,6 +1,7 @@
 """The loss of a translator that learns from its own samples and their rewards.
 
-    1. draw      the greedy output and n samples of each source, with caches and without dropout
+    1. draw      the greedy output and n samples of each source, with caches and without dropout,
+                 on a GPU by recorded steps (models/training_stepper.py)
     2. reward    compare their text with that of the reference
     3. score     the distinct samples through the training forward: log-probabilities with gradient
     4. loss      minimum risk or REINFORCE (training/sequence/risk.py), summed over the sentences
@@ -33,7 +34,7 @@ from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.search.samples import draw_samples
 from headwise.evaluation.rewards.declaration import Reward, TextForm
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.steppers import make_stepper
+from headwise.models.training_stepper import TrainingStepper
 from headwise.models.translation_model import TranslationModel
 from headwise.models.unpacking import unpack_sentences
 from headwise.tasks.translation.length_limits import within_positions
@@ -83,6 +84,11 @@ class SequenceLoss:
         return self.objective.reward.build(form)
 
     @cached_property
+    def stepper(self) -> TrainingStepper:
+        """Kept from update to update: on a GPU it has recorded steps."""
+        return TrainingStepper(self.module)
+
+    @cached_property
     def likelihood(self) -> TranslationLoss:
         return TranslationLoss(self.module, self.objective.label_smoothing, self.chunk_size)
 
@@ -106,24 +112,22 @@ class SequenceLoss:
 
     @torch.no_grad()
     def draw(self, pairs: Sequence[TokenPair], given: Sequence[int]) -> list[RewardedSamples]:
-        """Samples with their rewards; the module is put back into training mode."""
+        """Samples with their rewards; the module stays in training mode."""
         sampling = self.objective.samples
         longest = within_positions(self.recipe.decoding, self.recipe.model).max_length
-        drawn = draw_samples(
-            make_stepper(self.module),
-            [pair.source for pair in pairs],
-            count=sampling.count,
-            temperature=sampling.temperature,
-            seed=int(torch.randint(2**62, ())),
-            limits=[
-                max(limit_for(longest, len(pair.source)), number + 2)
-                for pair, number in zip(pairs, given, strict=True)
-            ],
-            prefixes=[pair.target[:number] for pair, number in zip(pairs, given, strict=True)],
-        )
-        self.module.train()
-        # What autocast has converted without a gradient must not be used by the pass with one.
-        torch.clear_autocast_cache()
+        with self.stepper.at_present() as stepper:
+            drawn = draw_samples(
+                stepper,
+                [pair.source for pair in pairs],
+                count=sampling.count,
+                temperature=sampling.temperature,
+                seed=int(torch.randint(2**62, ())),
+                limits=[
+                    max(limit_for(longest, len(pair.source)), number + 2)
+                    for pair, number in zip(pairs, given, strict=True)
+                ],
+                prefixes=[pair.target[:number] for pair, number in zip(pairs, given, strict=True)],
+            )
         references = [(*pair.target, EOS) for pair in pairs]
         return reward_samples(self.reward, self.tokenizers, pairs, drawn, references)
 
