@@ -66,8 +66,8 @@ def _slopes(
     tl.debug_barrier()  # candidates are read by all threads before the row is written
     for first in range(0, vocab, WORDS):
         word = first + tl.arange(0, WORDS)
-        logit = tl.load(logit_at + word, mask=word < vocab, other=0.0).to(tl.float32)
-        slope = -tl.exp(logit - normalizer) * total
+        each = tl.load(logit_at + word, mask=word < vocab, other=0.0).to(tl.float32)
+        slope = -tl.exp(each - normalizer) * total
         tl.store(logit_at + word, slope.to(logit_at.dtype.element_ty), mask=word < vocab)
     tl.debug_barrier()
     tl.store(logit_at + candidate, chosen.to(logit_at.dtype.element_ty), mask=real)
