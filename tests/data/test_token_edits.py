@@ -10,6 +10,9 @@ from headwise.data.token_edits import (
     move,
     places_after_deletion,
     places_after_insertion,
+    sentence_numbers,
+    sentence_positions,
+    width_with_begins,
 )
 from headwise.randomness import numpy_generator
 from headwise.text.tokenizer import BOS, EOS, PAD
@@ -49,6 +52,17 @@ def test_deletion_is_that_of_lists() -> None:
         for words, flags in zip(sequences, deleted.tolist(), strict=True)
     ]
     assert delete_tokens(tokens, deleted).equal(padded(expected, tokens.shape[1]))
+
+
+def test_a_row_of_several_sentences_is_told_apart_by_their_beginnings() -> None:
+    first, second = [BOS, 5, 6, EOS], [BOS, 5, EOS]
+    row = torch.tensor([[*first, *second, PAD, PAD], [*second, *first, *[PAD] * 2]])
+    assert sentence_numbers(row).tolist() == [
+        [1, 1, 1, 1, 2, 2, 2, 0, 0],
+        [1] * 3 + [2] * 4 + [0] * 2,
+    ]
+    assert sentence_positions(row)[:, :7].tolist() == [[0, 1, 2, 3, 0, 1, 2], [0, 1, 2, 0, 1, 2, 3]]
+    assert width_with_begins(8) == 12
 
 
 def test_insertion_is_that_of_lists() -> None:

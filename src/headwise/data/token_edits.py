@@ -34,6 +34,12 @@ def is_word(tokens: Int[Tensor, "row position"]) -> Bool[Tensor, "row position"]
     return tokens > EOS
 
 
+def width_with_begins(width: int) -> int:
+    """The width of rows in which each sentence of a packed row of `width` has its <s>, too: each
+    has a word and an end, so there are at most half as many sentences as tokens."""
+    return width + width // 2
+
+
 def sentence_numbers(tokens: Int[Tensor, "row position"]) -> Int[Tensor, "row position"]:
     """1, 2, … for the sentences of a row; 0 in padding."""
     return tokens.eq(BOS).cumsum(1).masked_fill(tokens.eq(PAD), 0)

@@ -218,7 +218,7 @@ def test_a_recipe_that_says_nothing_of_its_decoding_gets_the_one_that_fits() -> 
         (
             "edited",
             "model.position={kind: learned, max_length: 64}",
-            "64, but rows have 65 tokens",
+            "64, but rows have 96 tokens",
         ),
     ],
 )

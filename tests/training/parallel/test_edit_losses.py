@@ -12,7 +12,7 @@ from headwise.data.token_edits import delete_tokens, is_word
 from headwise.initialization import initialize
 from headwise.models.parallel.edit_heads import EditHeads
 from headwise.randomness import torch_generator
-from headwise.text.tokenizer import EOS, PAD
+from headwise.text.tokenizer import BOS, EOS, PAD
 from headwise.training.parallel.edit_losses import (
     best_words,
     class_loss,
@@ -178,6 +178,19 @@ def test_each_number_of_deletions_and_each_set_is_as_likely() -> None:
     expected = {one: count / (num_words + 1) / comb(num_words, sum(one)) for one in all_sets}
     statistic = sum((sets[one] - expected[one]) ** 2 / expected[one] for one in all_sets)
     assert statistic < 37.7, "chi-square with 15 degrees of freedom, p = 0.001"
+
+
+def test_the_number_of_deletions_of_a_sentence_is_its_own_in_a_shared_row() -> None:
+    count = 6_000
+    sentences = [[5], [], [6, 7, 8]]
+    row = [token for words in sentences for token in (BOS, *words, EOS)]
+    deleted = draw_deletions(torch.tensor([[*row, PAD]] * count), generator=torch_generator("row"))
+    assert not deleted[:, [0, 2, 3, 4, 5, 9, 10]].any()
+    found = Counter(zip(deleted[:, 1].int().tolist(), deleted[:, 6:9].sum(1).tolist(), strict=True))
+    statistic = sum((found[one, three] - count / 8) ** 2 for one in range(2) for three in range(4))
+    assert statistic / (count / 8) < 24.3, "chi-square with 7 degrees of freedom, p = 0.001"
+    places = deleted[:, 6:9][deleted[:, 6:9].sum(1) == 1].float().mean(0)
+    assert places.allclose(torch.full((3,), 1 / 3), atol=0.05)
 
 
 def test_a_batch_of_empty_targets_has_no_words() -> None:

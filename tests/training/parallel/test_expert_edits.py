@@ -4,10 +4,11 @@ from functools import cache
 from itertools import combinations, product
 
 import pytest
+import torch
 from torch import Tensor
 
 from headwise.data.token_edits import delete_tokens, insert_placeholders, is_word
-from headwise.text.tokenizer import PAD
+from headwise.text.tokenizer import BOS, EOS, PAD
 from headwise.training.parallel.expert_edits import ExpertEdits, common_lengths, expert_edits
 from tests.data.test_token_edits import drawn, padded
 
@@ -105,6 +106,24 @@ def test_a_pair_alone_is_a_pair_in_a_batch() -> None:
         for together, single in zip(batch, alone, strict=True):
             assert together[row, : single.shape[1]].equal(single[0])
             assert not together[row, single.shape[1] :].any()
+
+
+def test_sentences_in_one_row_have_the_edits_of_each_alone() -> None:
+    starts, targets = drawn(4, 11, vocab=3, key="start"), drawn(4, 13, vocab=3, key="target")
+    pairs = list(zip(starts, targets, strict=True))
+    start, target = (
+        torch.tensor([[token for words in side for token in (BOS, *words, EOS)]])
+        for side in (starts, targets)
+    )
+    together = expert_edits(start, target)
+    alone = [expert_edits(padded([start]), padded([target])) for start, target in pairs]
+    assert together.deleted.equal(torch.cat([one.deleted for one in alone], 1))
+    assert together.filled.equal(torch.cat([one.filled for one in alone], 1))
+    left = delete_tokens(start, together.deleted)
+    real = left[:, 1:] > BOS
+    expected = [one.inserted[:, : int((~one.deleted).sum()) - 1] for one in alone]
+    assert together.inserted[real].equal(torch.cat(expected, 1)[0])
+    assert not together.inserted[~real].any()
 
 
 def test_the_table_is_that_of_the_recursion() -> None:

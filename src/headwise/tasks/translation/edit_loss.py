@@ -28,7 +28,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.data.packing import PackedBatch
-from headwise.data.token_edits import is_word, move
+from headwise.data.token_edits import is_word, move, width_with_begins
 from headwise.models.parallel.edit_decoder import EditDecoder
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.tasks.translation.recipe import TranslationRecipe
@@ -74,7 +74,7 @@ class EditLoss:
         """The same operations for a plan, on rows of one sentence."""
         decoder = EditDecoder(self.module, memory, batch.source_segment)
         rows, width = batch.target_input.shape
-        target = batch.target_input.new_ones(rows, padded_width(width))
+        target = batch.target_input.new_ones(rows, width_with_begins(width))
         known = torch.ones_like(target, dtype=torch.bool)
         counts = decoder.insertion_logits(decoder.states(target, known))
         hidden = decoder.states(target, known)
@@ -90,15 +90,10 @@ class EditLoss:
         return words.with_loss(words.loss - sum(classes))
 
 
-def padded_width(width: int) -> int:
-    """The width of rows in which each target of a packed row of `width` has its <s>, too."""
-    return width + width // 2
-
-
 def lay_targets(batch: PackedBatch) -> Int[Tensor, "row position"]:
     """The targets of each packed row, each from <s> to </s>, then padding."""
     length = batch.target_output.shape[1]
-    width = padded_width(length)
+    width = width_with_begins(length)
     real = batch.target_segment > 0
     # Each token is moved on by the <s> of its own target and of those before it.
     place = torch.arange(length, device=real.device) + batch.target_segment

@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from headwise.blocks.choices import check_recomputing
 from headwise.data.pairs.choices import DataSettings
+from headwise.data.token_edits import width_with_begins
 from headwise.decoding.choices import (
     DecodingSettings,
     DraftedSettings,
@@ -156,10 +157,11 @@ class TranslationRecipe(AnyRecipe):
             rows=source,
             enough=2 * self.data.row_tokens,
         )
-        # A decoder that edits reads the beginning of the sentence as well.
+        # A decoder that edits reads the beginning of each sentence as well.
+        row, edits = self.data.row_tokens, output_form(self.model) == "revisions"
         check_rows(
             target_limits(self.model),
-            self.data.row_tokens + (output_form(self.model) == "revisions"),
+            width_with_begins(row) if edits else row,
             rows=("data.row_tokens", "data.row_tokens"),
         )
         if isinstance(self.model, TransformerSettings):

@@ -102,26 +102,34 @@ class _LogNormalizer(torch.autograd.Function):
 
 def _forward_scores(emissions: Tensor, transitions: Tensor, lengths: Tensor) -> Tensor:
     """α of every position; after the end of a target it stays as it was."""
-    scores = torch.empty_like(emissions)
-    scores[:, 0] = current = emissions[:, 0]
+    inside = _inside(lengths, emissions.shape[1])[..., None]
+    scores = [emissions[:, 0]]
     for position in range(1, emissions.shape[1]):
-        following = (current[:, :, None] + transitions[:, position - 1]).logsumexp(1)
-        following = following + emissions[:, position]
-        current = torch.where((position < lengths)[:, None], following, current)
-        scores[:, position] = current
-    return scores
+        following = _log_sum(scores[-1][:, :, None] + transitions[:, position - 1], dim=1)
+        following += emissions[:, position]
+        scores.append(torch.where(inside[:, position], following, scores[-1]))
+    return torch.stack(scores, dim=1)
 
 
 def _backward_scores(emissions: Tensor, transitions: Tensor, lengths: Tensor) -> Tensor:
     """β of every position: the sum over all that may follow; 0 at the last position and after."""
-    scores = torch.zeros_like(emissions)
-    current = scores[:, -1]
+    inside = _inside(lengths, emissions.shape[1])[..., None]
+    scores = [torch.zeros_like(emissions[:, -1])]
     for position in range(emissions.shape[1] - 2, -1, -1):
-        ahead = (emissions[:, position + 1] + current)[:, None]
-        ahead = (transitions[:, position] + ahead).logsumexp(2)
-        current = torch.where((position + 1 < lengths)[:, None], ahead, 0)
-        scores[:, position] = current
-    return scores
+        ahead = (emissions[:, position + 1] + scores[-1])[:, None]
+        ahead = _log_sum(transitions[:, position] + ahead, dim=2)
+        scores.append(torch.where(inside[:, position + 1], ahead, 0))
+    return torch.stack(scores[::-1], dim=1)
+
+
+def _log_sum(scores: Tensor, *, dim: int) -> Tensor:
+    """log Σ exp along a dimension, in place of the scores.
+
+    `torch.logsumexp` is the same but launches twice as many kernels over the k × k scores, and
+    these are most of the time of a step on a GPU.
+    """
+    highest = scores.amax(dim, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
+    return scores.sub_(highest).exp_().sum(dim).log_().add_(highest.squeeze(dim))
 
 
 def _inside(lengths: Tensor, width: int) -> Tensor:
