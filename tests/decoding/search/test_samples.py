@@ -4,10 +4,14 @@ import pytest
 import torch
 
 from headwise.decoding.engines import recorded
-from headwise.decoding.search.samples import draw_samples
+from headwise.decoding.search.samples import draw_samples as draw_tables
 from headwise.models.training_stepper import TrainingStepper
 from headwise.models.transformer_stepper import TransformerStepper
 from tests.models.test_encoder_decoder import VOCAB, make
+
+
+def draw_samples(*given, **settings):
+    return draw_tables(*given, **settings).hypotheses()
 
 
 def same(found, expected) -> None:

@@ -13,6 +13,7 @@ from itertools import groupby
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings, explain_unplanned_phrases
@@ -91,8 +92,11 @@ class PathSearch:
         self._constraints.advance(tokens, index=index)
 
     def finish(self) -> list[SearchResult]:
-        tables = _read_steps(self._steps, num_sentences=len(self._limits), width=self.width)
-        return [SearchResult(tuple(found)) for found in read_paths(*tables, limits=self._limits)]
+        return [SearchResult(tuple(found)) for found in self.tables().hypotheses()]
+
+    def tables(self) -> "PathTables":
+        read = _read_steps(self._steps, num_sentences=len(self._limits), width=self.width)
+        return PathTables.of(*read, limits=self._limits)
 
     def _report(self, sentences: Tensor, on_result: Callable[[int, SearchResult], None]) -> None:
         """Sentences that leave are done, whatever the others still write."""
@@ -129,21 +133,57 @@ def _read_steps(
     return tokens, values
 
 
+@dataclass(frozen=True)
+class PathTables:
+    """The paths of a batch, each up to its end of sentence or its limit."""
+
+    tokens: Int[np.ndarray, "sentence row step"]
+    values: Float[np.ndarray, "sentence row step"]
+    """Log-probabilities of the tokens; 0 behind the end."""
+    length: Int[np.ndarray, "sentence row"]
+    """Tokens of each path, the end of its sentence included."""
+    finished: Bool[np.ndarray, "sentence row"]
+    """Whether it has an end, and was not cut off."""
+
+    @staticmethod
+    def of(
+        tokens: Int[np.ndarray, "step sentence row"],
+        values: Float[np.ndarray, "step sentence row"],
+        *,
+        limits: Sequence[int],
+    ) -> "PathTables":
+        tokens, values = (np.array(one.transpose(1, 2, 0), order="C") for one in (tokens, values))
+        step = np.arange(tokens.shape[-1])
+        num_steps = np.minimum(len(step), np.array(limits))[:, None]
+        ends = (tokens == EOS) & (step < num_steps[..., None])
+        finished = ends.any(-1)
+        length = np.where(finished, ends.argmax(-1) + 1, num_steps)
+        values[step >= length[..., None]] = 0
+        return PathTables(tokens, values, length, finished)
+
+    def written(self) -> list[list[tuple[int, ...]]]:
+        """The tokens of every path, with its end if it has one."""
+        return [
+            [tuple(tokens[:length]) for tokens, length in zip(*rows, strict=True)]
+            for rows in zip(self.tokens.tolist(), self.length.tolist(), strict=True)
+        ]
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        values = self.values.astype(np.float64)
+        # One number after the other: the padding of a batch must not change the order of a sum.
+        totals = values.cumsum(-1)[..., -1]
+        columns = (self.tokens, values, self.length, self.finished, totals)
+        return [
+            [_hypothesis(*row) for row in zip(*rows, strict=True)]
+            for rows in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+
+
 def read_paths(
     tokens: np.ndarray, values: np.ndarray, *, limits: Sequence[int]
 ) -> list[list[Hypothesis]]:
     """The hypotheses in tables [step, sentence, row], each up to its end of sentence or limit."""
-    num_steps = np.minimum(len(tokens), np.array(limits))[:, None]
-    ends = (tokens == EOS) & (np.arange(len(tokens))[:, None, None] < num_steps)
-    finished = ends.any(axis=0)
-    lengths = np.where(finished, ends.argmax(axis=0) + 1, num_steps)
-    totals = np.where(np.arange(len(tokens))[:, None, None] < lengths, values, 0.0).sum(axis=0)
-    by_row = tokens.transpose(1, 2, 0).tolist(), values.transpose(1, 2, 0).tolist()
-    columns = (*by_row, lengths.tolist(), finished.tolist(), totals.tolist())
-    return [
-        [_hypothesis(*row) for row in zip(*rows, strict=True)]
-        for rows in zip(*columns, strict=True)
-    ]
+    return PathTables.of(tokens, values, limits=limits).hypotheses()
 
 
 def _hypothesis(
