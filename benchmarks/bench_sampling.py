@@ -30,8 +30,7 @@ from sizes import SIZES
 from synthetic import draw_pairs, pad
 from transformers import MarianMTModel
 
-from headwise.decoding.results import Hypothesis
-from headwise.decoding.search.paths import PathTables
+from headwise.decoding.results import Hypothesis, PathTables
 from headwise.decoding.search.samples import draw_samples
 from headwise.models.training_stepper import TrainingStepper
 from headwise.text.tokenizer import BOS, EOS, PAD

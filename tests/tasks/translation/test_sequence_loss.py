@@ -12,7 +12,7 @@ from torch import Tensor
 
 from headwise.decoding.results import Hypothesis
 from headwise.decoding.search.samples import draw_samples
-from headwise.errors import SettingsError, UsageError
+from headwise.errors import UsageError
 from headwise.evaluation.rewards.declaration import Reward, RewardKind, TextForm
 from headwise.models.steppers import make_stepper
 from headwise.models.training_stepper import TrainingStepper
@@ -23,7 +23,6 @@ from headwise.tasks.translation.sample_scores import score_rows
 from headwise.tasks.translation.sampled_rows import SampledRows, read_pairs
 from headwise.tasks.translation.sequence_loss import MEASURES, SequenceLoss
 from headwise.text.tokenizer import EOS
-from tests.tasks.tiny import tiny_recipe
 from tests.tasks.translation.sampled_models import (
     LONGEST,
     PAIRS,
@@ -395,18 +394,3 @@ def test_lower_precision_keeps_the_gradients() -> None:
         if one is None or not one.any()
     ]
     assert [name for name in unused if not name.endswith("key.bias")] == []
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["model.kind=parallel", "decoding.kind=one_pass"], r"draws samples from left to right"),
-        (["training.cuda_graphs=on"], r"cuda_graphs=on .* lengths differ"),
-        (["training.parallel.kind=sharded"], r"parallel\.kind=sharded was given, .*samples, whose"),
-        (["training.objective.baseline=linear"], r"set model\.reward_baseline=true"),
-        (["training.objective.samples.count=1"], r"set it to 2 or more"),
-    ],
-)
-def test_what_does_not_fit_is_refused(words: list[str], message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        tiny_recipe("training.objective={kind: reinforce}", *words)

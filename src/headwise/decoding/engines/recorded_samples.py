@@ -19,8 +19,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from headwise.decoding.engines.recorded import RecordedRules, RecordedSearch, StaticBuffers
-from headwise.decoding.results import Hypothesis
-from headwise.decoding.search.paths import PathTables
+from headwise.decoding.results import Hypothesis, PathTables
 from headwise.decoding.search.row_draws import FREE, draw_rows
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.text.tokenizer import BOS, EOS

@@ -29,9 +29,9 @@ from headwise.decoding.engines.plain import run_plainly
 from headwise.decoding.engines.recorded import StaticStepper, play_to_end
 from headwise.decoding.engines.recorded_samples import record_samples
 from headwise.decoding.generator import NO_WATCHER
-from headwise.decoding.results import SearchResult
+from headwise.decoding.results import PathTables, SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
-from headwise.decoding.search.paths import PathSearch, PathTables
+from headwise.decoding.search.paths import PathSearch
 from headwise.decoding.search.row_draws import GREEDY, draw_or_take_best
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.decoding.stepper import Stepper, capabilities_of

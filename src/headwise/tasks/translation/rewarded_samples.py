@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from headwise.decoding.search.paths import PathTables
+from headwise.decoding.results import PathTables
 from headwise.errors import UsageError
 from headwise.evaluation.rewards.declaration import Reward
 from headwise.tasks.translation.sampled_rows import Written
