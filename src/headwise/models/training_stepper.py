@@ -50,7 +50,7 @@ class TrainingStepper:
             and self.model.is_causal
             and StaticStep.supports(self.model)
         ):
-            yield make_stepper(self.model)
+            yield self._step_itself()
             self.model.train()
             # What autocast has converted without a gradient must not be used by a pass with one.
             torch.clear_autocast_cache()
@@ -62,6 +62,11 @@ class TrainingStepper:
         write_weights(self.model, stepper.model)
         with torch.autocast(device.type, enabled=False):
             yield stepper
+
+    def _step_itself(self) -> AnyStepper:
+        if isinstance(self.model, EncoderDecoder) and self.model.is_causal:
+            return TransformerStepper(self.model, static=False)
+        return make_stepper(self.model)
 
     def _recall(self, model: EncoderDecoder, dtype: torch.dtype) -> TransformerStepper:
         if dtype not in self._copies:
