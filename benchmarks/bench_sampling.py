@@ -6,14 +6,16 @@
 
 Measured: samples per second of `draw_samples` (decoding/search/samples.py), which a training with
 `training.objective.kind=reinforce` calls at each update, and of `generate(do_sample=True,
-num_return_sequences=n)`, over synthetic sources and a fixed number of new tokens. Ours draws the
-greedy output besides, which is not counted. Before the clock starts, the log-probabilities that we
-record are compared with those of the peer's forward pass over our samples.
+num_return_sequences=n)`, over synthetic sources and a fixed number of new tokens. Both return
+tables of tokens; ours have the log-probabilities, too, and the greedy output, which is not counted.
+The copy of the model from which a training draws (models/training_stepper.py) is written anew at
+each draw, within the time measured. Before the clock starts, the log-probabilities that we record
+are compared with those of the peer's forward pass over our samples.
 
-The floor of a step is that of bench_decoding.py. A plain step starts its operations one by one from
-Python, because weights change at every update and a recorded step would have to be recorded again.
-The bar is ≥ 5 × `generate` on an H200 (not measured yet). Dated numbers of a CPU:
-docs/experiments/translation.md.
+The floor of a step is that of bench_decoding.py. On a GPU the step of model and draw is recorded
+once for a size of batch and replayed; the first draws, which record, are made before the clock
+starts. The bar is ≥ 5 × `generate` on an H200 (with plain steps it was 1.03 × at 64 sentences and
+0.87 × at 512). Dated numbers of a CPU: docs/experiments/translation.md.
 """
 
 import argparse
@@ -28,9 +30,9 @@ from sizes import SIZES
 from synthetic import draw_pairs, pad
 from transformers import MarianMTModel
 
-from headwise.decoding.results import Hypothesis
+from headwise.decoding.results import Hypothesis, PathTables
 from headwise.decoding.search.samples import draw_samples
-from headwise.models.transformer_stepper import TransformerStepper
+from headwise.models.training_stepper import TrainingStepper
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 Sources = Sequence[Sequence[int]]
@@ -50,14 +52,15 @@ def run_peer(peer: MarianMTModel, sources: Sources, *, count: int, new_tokens: i
 
 
 def run_ours(
-    stepper: TransformerStepper, sources: Sources, *, count: int, new_tokens: int
-) -> list[tuple[Hypothesis, ...]]:
+    stepper: TrainingStepper, sources: Sources, *, count: int, new_tokens: int
+) -> PathTables:
     limits = [new_tokens] * len(sources)
-    return draw_samples(stepper, sources, count=count, temperature=1.0, seed=1, limits=limits)
+    with stepper.at_present() as now:
+        return draw_samples(now, sources, count=count, temperature=1.0, seed=1, limits=limits)
 
 
 @torch.inference_mode()
-def furthest(peer: MarianMTModel, sources: Sources, drawn: list[tuple[Hypothesis, ...]]) -> float:
+def furthest(peer: MarianMTModel, sources: Sources, drawn: list[list[Hypothesis]]) -> float:
     """The greatest difference of a recorded log-probability from the peer's forward pass."""
     rows = [(source, one) for source, here in zip(sources, drawn, strict=True) for one in here]
     ids = pad([[*source, EOS] for source, _ in rows]).to(peer.device)
@@ -80,10 +83,12 @@ def compare(bench: Bench, options: argparse.Namespace, *, batch: int, count: int
         size, device=torch.device(options.device), dtype=DTYPES[options.precision]
     )
     sources = draw_pairs(batch, vocab=size.vocab).sources
-    stepper = TransformerStepper(ours)
+    stepper = TrainingStepper(ours)
     settings = {"count": count, "new_tokens": options.new_tokens}
     title = f"{options.size}, {batch} sentences, {count} samples"
-    drawn = run_ours(stepper, sources, **settings)
+    for _ in range(2):  # runs the step, then records it
+        run_ours(stepper, sources, **settings)
+    drawn = run_ours(stepper, sources, **settings).hypotheses()
     bench.note(f"furthest log-probability, {title}", furthest(peer, sources, drawn))
     runs = {
         "transformers": partial(run_peer, peer, sources, **settings),

@@ -14,6 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
 from headwise.decoding.records import Record
 from headwise.text.tokenizer import EOS
 
@@ -36,6 +39,68 @@ class Hypothesis:
         finished, total = tokens[-1] == EOS, sum(values)
         written = tuple(tokens[:-1] if finished else tokens)
         return Hypothesis(written, total, total / len(values), tuple(values), finished)
+
+
+@dataclass(frozen=True)
+class PathTables:
+    """The paths of a batch, each up to its end of sentence or its limit."""
+
+    tokens: Int[np.ndarray, "sentence row step"]
+    values: Float[np.ndarray, "sentence row step"]
+    """Log-probabilities of the tokens; 0 behind the end."""
+    length: Int[np.ndarray, "sentence row"]
+    """Tokens of each path, the end of its sentence included."""
+    finished: Bool[np.ndarray, "sentence row"]
+    """Whether it has an end, and was not cut off."""
+
+    @staticmethod
+    def of(
+        tokens: Int[np.ndarray, "step sentence row"],
+        values: Float[np.ndarray, "step sentence row"],
+        *,
+        limits: Sequence[int],
+    ) -> "PathTables":
+        tokens, values = (np.array(one.transpose(1, 2, 0), order="C") for one in (tokens, values))
+        step = np.arange(tokens.shape[-1])
+        num_steps = np.minimum(len(step), np.array(limits))[:, None]
+        ends = (tokens == EOS) & (step < num_steps[..., None])
+        finished = ends.any(-1)
+        length = np.where(finished, ends.argmax(-1) + 1, num_steps)
+        values[step >= length[..., None]] = 0
+        return PathTables(tokens, values, length, finished)
+
+    def written(self) -> list[list[tuple[int, ...]]]:
+        """The tokens of every path, with its end if it has one."""
+        return [
+            [tuple(tokens[:length]) for tokens, length in zip(*rows, strict=True)]
+            for rows in zip(self.tokens.tolist(), self.length.tolist(), strict=True)
+        ]
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        values = self.values.astype(np.float64)
+        # One number after the other: the padding of a batch must not change the order of a sum.
+        totals = values.cumsum(-1)[..., -1]
+        columns = (self.tokens, values, self.length, self.finished, totals)
+        return [
+            [_hypothesis(*row) for row in zip(*rows, strict=True)]
+            for rows in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+
+
+def _hypothesis(
+    tokens: list[int],
+    values: list[float],
+    length: int,
+    finished: bool,  # noqa: FBT001
+    total: float,
+) -> Hypothesis:
+    return Hypothesis(
+        tokens=tuple(tokens[: length - finished]),
+        log_probability=total,
+        score=total / length,
+        token_log_probabilities=tuple(values[:length]),
+        finished=finished,
+    )
 
 
 @dataclass(frozen=True)

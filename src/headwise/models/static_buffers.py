@@ -15,9 +15,10 @@ The last term is the table that says which row of the cache holds each position 
 (attention/cache_slot_attention.py).
 
 Tested against: models/transformer_stepper.py, row by row, through reorders, smaller buffers and a
-second batch in the same buffers.
+second batch in the same buffers or in others at the same place.
 """
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
@@ -30,6 +31,8 @@ from headwise.models.packed_sources import PackedSources, pack_sources
 from headwise.models.static_step import LayerCache, StaticStep, Tables
 
 SHORTEST = 32
+MAX_ENCODINGS = 64
+"""Recorded encoders of different shapes kept with buffers; those not used for longest go first."""
 
 Kept = TypeVar("Kept")
 
@@ -52,6 +55,32 @@ def round_length(length: int, *, limit: int | None) -> int:
     return rounded if limit is None else max(length, min(rounded, limit))
 
 
+class CacheMemory:
+    """Memory that buffers of several sizes use in turn.
+
+    What one batch has left there is overwritten by the next, or never read: nothing is read that
+    the batch itself has not written. Recorded steps know addresses, so it grows only when no
+    buffers lie in it.
+    """
+
+    def __init__(self) -> None:
+        self._flat: Tensor | None = None
+
+    def holds(self, count: int) -> bool:
+        return self._flat is not None and count <= len(self._flat)
+
+    def grow(self, count: int, *, like: Tensor) -> None:
+        self._flat = None  # free before more is asked for
+        self._flat = like.new_zeros(count)
+
+    def take(self, *shapes: tuple[int, ...]) -> list[Tensor]:
+        """Tensors of these shapes, one after the other from the beginning on."""
+        assert self._flat is not None
+        sizes = list(map(math.prod, shapes))
+        parts = self._flat[: sum(sizes)].split(sizes)
+        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
 class _Caches:
     """What buffers of all sizes over the same caches share."""
 
@@ -63,21 +92,18 @@ class _Caches:
         width: int,
         max_length: int,
         source_length: int,
+        memory: CacheMemory | None,
     ) -> None:
         self.decoder, self.width, self.max_length = decoder, width, max_length
         model = decoder.model
         like = model.output.weight.detach()
         self.device, self.vocab, self.source_limit = like.device, like.shape[0], source_length
-        shape = (max_length, num_sentences * width, like.shape[1])
-        self.layers = [
-            LayerCache(
-                like.new_zeros(shape),
-                like.new_zeros(shape),
-                # One sentence more than there are: the padding of the encoder's rows goes there.
-                like.new_zeros((num_sentences + 1, source_length, 2 * like.shape[1])),
-            )
-            for _ in model.decoder
-        ]
+        own = (max_length, num_sentences * width, like.shape[1])
+        # One sentence more than there are: the padding of the encoder's rows goes there.
+        shapes = (own, own, (num_sentences + 1, source_length, 2 * like.shape[1]))
+        every = shapes * len(model.decoder)
+        tables = [like.new_zeros(one) for one in every] if memory is None else memory.take(*every)
+        self.layers = [LayerCache(*tables[i : i + 3]) for i in range(0, len(tables), 3)]
         self.positions = self._read_positions()
         self.time = torch.zeros(1, dtype=torch.long, device=self.device)
 
@@ -110,25 +136,38 @@ class DecoderBuffers:
         self.sentence = torch.arange(num_sentences, device=self.device)
         self.source_length = torch.ones_like(self.sentence)
         self._kept: dict[Hashable, object] = {}
+        self._encodings: dict[tuple[int, int], _Encoding] = {}
 
     @staticmethod
     def allocate(
         decoder: StaticStep,
+        memory: CacheMemory | None = None,
+        /,
         *,
         num_sentences: int,
         width: int,
         max_length: int,
         source_length: int,
     ) -> "DecoderBuffers":
-        """Buffers with caches of their own."""
+        """Buffers with caches of their own, or in a memory that holds them."""
         caches = _Caches(
             decoder,
             num_sentences=num_sentences,
             width=width,
             max_length=max_length,
             source_length=source_length,
+            memory=memory,
         )
         return DecoderBuffers(caches, num_sentences)
+
+    @staticmethod
+    def num_numbers(
+        decoder: StaticStep, *, num_sentences: int, width: int, max_length: int, source_length: int
+    ) -> int:
+        """How many numbers the caches hold."""
+        model = decoder.model
+        positions = num_sentences * width * max_length + (num_sentences + 1) * source_length
+        return 2 * len(model.decoder) * model.output.weight.shape[1] * positions
 
     @property
     def num_bytes(self) -> int:
@@ -147,6 +186,7 @@ class DecoderBuffers:
     def close(self) -> None:
         """Free the memory now: recorded steps refer to themselves, so the collector comes late."""
         self._kept.clear()
+        self._encodings.clear()
         self.caches.clear()
 
     def recall(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
@@ -165,7 +205,11 @@ class DecoderBuffers:
         self.slots.copy_(self.rows.expand_as(self.slots))
         packed = pack_sources(sources, limit=self.source_limit)
         shape = (round_finely(packed.num_rows), packed.row_length)
-        self.recall(("encoding", shape), lambda: _Encoding(self, *shape))(packed)
+        encoding = self._encodings.pop(shape, None) or _Encoding(self, *shape)
+        if len(self._encodings) >= MAX_ENCODINGS:
+            self._encodings.pop(next(iter(self._encodings)))
+        self._encodings[shape] = encoding  # the last ones are those used last
+        encoding(packed)
 
     def step(self, tokens: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
         """Feed one token per row; logits of the next. Keys and values are not moved."""

@@ -9,6 +9,7 @@ are written into it. So the recorded steps stay valid, whatever the optimiser, a
 loaded checkpoint does with the model's own tensors; nothing is converted inside a step; and neither
 evaluation mode nor autocast's cache touches the model in training. The copy costs its memory, and
 an update the time to write it (a model of 60 million weights: a few tenths of a millisecond).
+Batches of all sizes use the same memory for their caches, which is that of the largest.
 
 Models and machines without static buffers step with the model itself, as it is.
 
@@ -23,13 +24,11 @@ import torch
 from torch import Tensor
 
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.static_buffers import CacheMemory
 from headwise.models.static_step import StaticStep
 from headwise.models.steppers import AnyStepper, make_stepper
 from headwise.models.transformer_stepper import TransformerStepper
 from headwise.models.translation_model import TranslationModel
-
-SHARE = 0.15
-"""Of a GPU's memory, for the static buffers that are kept; the rest is for training."""
 
 
 class TrainingStepper:
@@ -51,7 +50,7 @@ class TrainingStepper:
             and self.model.is_causal
             and StaticStep.supports(self.model)
         ):
-            yield make_stepper(self.model)
+            yield self._step_itself()
             self.model.train()
             # What autocast has converted without a gradient must not be used by a pass with one.
             torch.clear_autocast_cache()
@@ -64,10 +63,15 @@ class TrainingStepper:
         with torch.autocast(device.type, enabled=False):
             yield stepper
 
+    def _step_itself(self) -> AnyStepper:
+        if isinstance(self.model, EncoderDecoder) and self.model.is_causal:
+            return TransformerStepper(self.model, static=False)
+        return make_stepper(self.model)
+
     def _recall(self, model: EncoderDecoder, dtype: torch.dtype) -> TransformerStepper:
         if dtype not in self._copies:
             self._copies[dtype] = TransformerStepper(
-                copy_without_gradients(model).to(dtype), static=True, share=SHARE
+                copy_without_gradients(model).to(dtype), static=True, memory=CacheMemory()
             )
         return self._copies[dtype]
 

@@ -26,6 +26,7 @@ from headwise.attention.multi_head import KeysValues
 from headwise.models.continuous_decoder import ContinuousDecoder
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.static_buffers import (
+    CacheMemory,
     DecoderBuffers,
     places_of,
     round_length,
@@ -39,6 +40,8 @@ from headwise.text.tokenizer import EOS, PAD
 GROUP_ROWS, GROUP_GAIN = 16, 0.2
 MAX_BUFFERS = 8
 """Static buffers kept; those not used for longest are closed first."""
+MAX_SHARING = 32
+"""The same for buffers that lie in one memory."""
 MAX_SHARE = 0.25
 """Of a GPU's memory, for the static buffers that are kept while others are made."""
 
@@ -69,13 +72,14 @@ class TransformerStepper:
         *,
         attending: bool = False,
         static: bool | None = None,
-        share: float = MAX_SHARE,
+        memory: CacheMemory | None = None,
     ) -> None:
         """`static`: whether to offer static buffers; by default on a GPU, where they are faster.
 
-        `share`: of a GPU's memory, for the buffers that are kept.
+        `memory`: where buffers of all sizes lie, so that only one of them can be in use; by default
+        each has memory of its own.
         """
-        self.model, self.share = model.eval(), share
+        self.model, self._memory = model.eval(), memory
         self.attending = attending
         wants_static = self.device.type == "cuda" if static is None else static
         is_cpu = self.device.type == "cpu"
@@ -202,11 +206,21 @@ class TransformerStepper:
         key = tuple(sizes.values())
         buffers = self._buffers.pop(key, None)
         if buffers is None:
-            self._close_buffers(keep=MAX_BUFFERS - 1)
-            buffers = DecoderBuffers.allocate(self._static_step, **sizes)
+            buffers = self._make_buffers(sizes)
         self._buffers[key] = buffers  # the last ones are those used last
         buffers.fill(sources)
         return buffers
+
+    def _make_buffers(self, sizes: dict[str, int]) -> DecoderBuffers:
+        if self._memory is None:
+            self._close_buffers(keep=MAX_BUFFERS - 1)
+            return DecoderBuffers.allocate(self._static_step, **sizes)
+        count = DecoderBuffers.num_numbers(self._static_step, **sizes)
+        if not self._memory.holds(count):
+            self._close_buffers(keep=0)
+            self._memory.grow(count, like=self.model.output.weight.detach())
+        self._close_buffers(keep=MAX_SHARING - 1)
+        return DecoderBuffers.allocate(self._static_step, self._memory, **sizes)
 
     def _follow_weights(self) -> None:
         """Buffers and recorded steps stay valid as long as the weights stay where they are."""
@@ -223,8 +237,8 @@ class TransformerStepper:
     def _close_buffers(self, *, keep: int) -> None:
         """Close those not used for longest, until `keep` are left and they fit into their share."""
         limit = (
-            self.share * torch.cuda.mem_get_info(self.device)[1]
-            if self.device.type == "cuda"
+            MAX_SHARE * torch.cuda.mem_get_info(self.device)[1]
+            if self.device.type == "cuda" and self._memory is None
             else float("inf")
         )
         while (

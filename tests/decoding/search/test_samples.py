@@ -4,10 +4,14 @@ import pytest
 import torch
 
 from headwise.decoding.engines import recorded
-from headwise.decoding.search.samples import draw_samples
+from headwise.decoding.search.samples import draw_samples as draw_tables
 from headwise.models.training_stepper import TrainingStepper
 from headwise.models.transformer_stepper import TransformerStepper
 from tests.models.test_encoder_decoder import VOCAB, make
+
+
+def draw_samples(*given, **settings):
+    return draw_tables(*given, **settings).hypotheses()
 
 
 def same(found, expected) -> None:
@@ -51,6 +55,22 @@ def test_engines_draw_the_same_through_smaller_buffers_and_prefixes(
             assert {sample.tokens[: len(prefix)] for sample in one} == {tuple(prefix)}
     assert narrowed
     assert len({sample.tokens for sample in static[0]}) > 1
+
+
+def test_batches_of_all_sizes_use_one_memory(generator: torch.Generator) -> None:
+    """Sizes in turn, with what the others left there, and a larger one that needs more."""
+    model = make("pre_norm", generator).train()
+    kept = TrainingStepper(model, static=True)
+    batches = [sources_of(count, generator) for count in (9, 3, 9, 17, 4, 9, 17, 3)]
+    places = []
+    for seed, sources in enumerate(batches):
+        settings = {"count": 2, "temperature": 1.0, "seed": seed, "limits": [9] * len(sources)}
+        with kept.at_present() as stepper:
+            found = draw_samples(stepper, sources, **settings)
+            places.append({one.caches[0].keys.data_ptr() for one in stepper._buffers.values()})
+        same(found, draw_samples(TransformerStepper(model), sources, **settings))
+    assert all(len(one) == 1 for one in places)
+    assert len(stepper._buffers) == 4
 
 
 @pytest.mark.parametrize("variant", ["pre_norm", "learned_gelu"])

@@ -36,6 +36,7 @@ FEW_ROWS = 64
 """With this many rows or fewer, smaller buffers are no faster."""
 
 Kept = TypeVar("Kept")
+Search = TypeVar("Search", bound="RecordedSearch")
 
 
 class StaticBuffers(Protocol):
@@ -165,9 +166,17 @@ class RecordedSearch(ABC):
         return inner
 
 
-@torch.no_grad()
 def run_recorded(search: RecordedSearch, limits: Sequence[int]) -> list[tuple[Hypothesis, ...]]:
-    """Play until all sentences are done, or as many steps as the longest limit."""
+    """The hypotheses of a search whose sources are in the buffers."""
+    return play_to_end(search, limits).read(limits)
+
+
+@torch.no_grad()
+def play_to_end(search: Search, limits: Sequence[int]) -> Search:
+    """Play until all sentences are done, or as many steps as the longest limit.
+
+    The search in which the last of them ended, perhaps in smaller buffers, has all results.
+    """
     search.begin(limits)
     answers = LateAnswers(search.buffers.device)
     for _ in range(max(limits)):
@@ -179,7 +188,7 @@ def run_recorded(search: RecordedSearch, limits: Sequence[int]) -> list[tuple[Hy
         is_half_empty = num_alive and 2 * num_alive <= buffers.num_sentences
         if is_half_empty and buffers.num_sentences * buffers.width > FEW_ROWS:
             search = search.narrow()
-    return search.read(limits)
+    return search
 
 
 def narrow_to(num_alive: int, buffers: StaticBuffers) -> int:

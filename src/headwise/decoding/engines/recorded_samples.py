@@ -19,8 +19,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from headwise.decoding.engines.recorded import RecordedRules, RecordedSearch, StaticBuffers
-from headwise.decoding.results import Hypothesis
-from headwise.decoding.search.paths import read_paths
+from headwise.decoding.results import Hypothesis, PathTables
 from headwise.decoding.search.row_draws import FREE, draw_rows
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.text.tokenizer import BOS, EOS
@@ -140,9 +139,12 @@ class RecordedSamples(RecordedSearch):
         inner.ended[num_kept:] = True
 
     def read(self, limits: Sequence[int]) -> list[tuple[Hypothesis, ...]]:
+        return [tuple(found) for found in self.tables(limits).hypotheses()]
+
+    def tables(self, limits: Sequence[int]) -> PathTables:
+        """The same without a Python object for each of them; waits for the device."""
         num_steps = int(self.buffers.time)
         tokens, values = (
             table[:num_steps, : len(limits)].cpu().numpy() for table in (self.path, self.values)
         )
-        found = read_paths(tokens, values.astype(np.float64), limits=limits)
-        return [tuple(hypotheses) for hypotheses in found]
+        return PathTables.of(tokens, values, limits=limits)

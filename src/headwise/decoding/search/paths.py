@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings, explain_unplanned_phrases
-from headwise.decoding.results import Hypothesis, SearchResult
+from headwise.decoding.results import Hypothesis, PathTables, SearchResult
 from headwise.decoding.rules.constraints import Constraints, SentenceRules
 from headwise.text.tokenizer import EOS
 
@@ -91,8 +91,11 @@ class PathSearch:
         self._constraints.advance(tokens, index=index)
 
     def finish(self) -> list[SearchResult]:
-        tables = _read_steps(self._steps, num_sentences=len(self._limits), width=self.width)
-        return [SearchResult(tuple(found)) for found in read_paths(*tables, limits=self._limits)]
+        return [SearchResult(tuple(found)) for found in self.tables().hypotheses()]
+
+    def tables(self) -> PathTables:
+        read = _read_steps(self._steps, num_sentences=len(self._limits), width=self.width)
+        return PathTables.of(*read, limits=self._limits)
 
     def _report(self, sentences: Tensor, on_result: Callable[[int, SearchResult], None]) -> None:
         """Sentences that leave are done, whatever the others still write."""
@@ -133,30 +136,4 @@ def read_paths(
     tokens: np.ndarray, values: np.ndarray, *, limits: Sequence[int]
 ) -> list[list[Hypothesis]]:
     """The hypotheses in tables [step, sentence, row], each up to its end of sentence or limit."""
-    num_steps = np.minimum(len(tokens), np.array(limits))[:, None]
-    ends = (tokens == EOS) & (np.arange(len(tokens))[:, None, None] < num_steps)
-    finished = ends.any(axis=0)
-    lengths = np.where(finished, ends.argmax(axis=0) + 1, num_steps)
-    totals = np.where(np.arange(len(tokens))[:, None, None] < lengths, values, 0.0).sum(axis=0)
-    by_row = tokens.transpose(1, 2, 0).tolist(), values.transpose(1, 2, 0).tolist()
-    columns = (*by_row, lengths.tolist(), finished.tolist(), totals.tolist())
-    return [
-        [_hypothesis(*row) for row in zip(*rows, strict=True)]
-        for rows in zip(*columns, strict=True)
-    ]
-
-
-def _hypothesis(
-    tokens: list[int],
-    values: list[float],
-    length: int,
-    finished: bool,  # noqa: FBT001
-    total: float,
-) -> Hypothesis:
-    return Hypothesis(
-        tokens=tuple(tokens[: length - finished]),
-        log_probability=total,
-        score=total / length,
-        token_log_probabilities=tuple(values[:length]),
-        finished=finished,
-    )
+    return PathTables.of(tokens, values, limits=limits).hypotheses()

@@ -11,7 +11,8 @@ which the samples are drawn (at temperature 1). A `prefix` is forced upon all ro
 With static buffers (on a GPU) the recorded engine runs it: one step of model and draw is recorded
 and replayed, also after the weights have changed in place. Otherwise the plain engine does. Both
 read the same table of random numbers, one generator for the batch, so the samples do not depend on
-the engine but for rounding.
+the engine but for rounding. They are returned in tables: objects of Python for thousands of samples
+would take longer than to draw them.
 Tested against: log-probabilities of the whole target computed at once; the enumerated distribution
 of a small model; greedy search; engine against engine, while weights change.
 """
@@ -25,10 +26,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headwise.decoding.engines.plain import run_plainly
-from headwise.decoding.engines.recorded import StaticStepper, run_recorded
+from headwise.decoding.engines.recorded import StaticStepper, play_to_end
 from headwise.decoding.engines.recorded_samples import record_samples
 from headwise.decoding.generator import NO_WATCHER
-from headwise.decoding.results import Hypothesis
+from headwise.decoding.results import PathTables, SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.search.paths import PathSearch
 from headwise.decoding.search.row_draws import GREEDY, draw_or_take_best
@@ -47,7 +48,7 @@ def draw_samples(
     seed: int,
     limits: Sequence[int],
     prefixes: Sequence[Sequence[int]] | None = None,
-) -> list[tuple[Hypothesis, ...]]:
+) -> PathTables:
     """The greedy output and then `count` samples of each source, which must not be empty."""
     settings = SamplingSettings(num_samples=count + 1, temperature=temperature, seed=seed)
     uniform = numpy_generator(seed, "samples").random(
@@ -70,11 +71,11 @@ def _draw_recorded(
     uniform: np.ndarray,
     limits: Sequence[int],
     prefixes: Sequence[Sequence[int]],
-) -> list[tuple[Hypothesis, ...]]:
+) -> PathTables:
     buffers = stepper.fill_buffers(sources, width=settings.num_hypotheses, max_length=max(limits))
     search = record_samples(settings, buffers, renormalizes=True)
     search.give(uniform, prefixes)
-    return run_recorded(search, limits)
+    return play_to_end(search, limits).tables(limits)
 
 
 def _draw_plainly(
@@ -84,7 +85,7 @@ def _draw_plainly(
     uniform: np.ndarray,
     limits: Sequence[int],
     prefixes: Sequence[Sequence[int]],
-) -> list[tuple[Hypothesis, ...]]:
+) -> PathTables:
     numbers = torch.from_numpy(uniform).to(stepper.device)
 
     def choose(scores: Tensor, step: int, sentences: Tensor) -> Tensor:
@@ -92,9 +93,16 @@ def _draw_plainly(
         return draw_or_take_best(scores, here, settings.temperature)
 
     rules = [SentenceRules(tuple(one)) for one in prefixes]
-    search = PathSearch(settings, rules, choose, limits=limits, device=stepper.device)
-    results = run_plainly(_WithoutSpecial(stepper), sources, search, NO_WATCHER)
-    return [result.hypotheses for result in results]
+    search = _Drawing(settings, rules, choose, limits=limits, device=stepper.device)
+    run_plainly(_WithoutSpecial(stepper), sources, search, NO_WATCHER)
+    return search.tables()
+
+
+class _Drawing(PathSearch):
+    """Its tables are read, and no hypotheses are made."""
+
+    def finish(self) -> list[SearchResult]:
+        return []
 
 
 class _WithoutSpecial:

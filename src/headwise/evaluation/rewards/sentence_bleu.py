@@ -10,24 +10,25 @@ has it. N is 4, or the length of a shorter translation. Most single sentences ha
     add_k   1 is added to matches and n-grams, n > 1      their method 2, Lin & Och 2004
     floor   a zero count becomes 0.1                      their method 1
 
-Words are those of sacreBLEU's tokenizer for the language. The reward is between 0 and 1. The
-n-grams of a reference are counted once for all of its translations.
+Words are those of sacreBLEU's tokenizer for the language. The reward is between 0 and 1. All
+translations of a batch are counted at once (ngram_matches.py).
 
 Papineni et al. 2002. Tested against sacreBLEU's `sentence_bleu` with the same smoothing.
 """
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
+import numpy as np
+from jaxtyping import Float, Int
+
 from headwise.evaluation.rewards.declaration import Reward, RewardKind, TextForm
+from headwise.evaluation.rewards.ngram_matches import NumberedWords, count_matches
 from headwise.settings.kind import Words
 
 MAX_ORDER = 4
 FLOOR = 0.1
 Smoothing = Literal["exp", "add_k", "floor"]
-Counts = tuple[Counter[tuple[str, ...]], int]
 
 
 class SentenceBleu(RewardKind):
@@ -50,52 +51,45 @@ class SentenceBleu(RewardKind):
     def build(self, text: TextForm) -> Reward:
         from headwise.evaluation.translation import build_metrics
 
-        metric = build_metrics(
+        tokenize = build_metrics(
             text.language, pretokenized=text.pretokenized, lowercase=text.lowercase
-        )["bleu"]
-
-        def count(sentence: str) -> Counts:
-            shown = sentence.rstrip().lower() if text.lowercase else sentence.rstrip()
-            return count_ngrams(metric.tokenizer(shown).split())
+        )["bleu"].tokenizer
+        words = NumberedWords(tokenize, by_pieces=tokenize.signature() in ("13a", "none"))
 
         def score(translations: Sequence[str], references: Sequence[str]) -> list[float]:
-            counts = {one: count(one) for one in {*translations, *references}}
-            return [
-                sentence_bleu(counts[own], counts[other], smoothing=self.smoothing)
-                for own, other in zip(translations, references, strict=True)
-            ]
+            different = {one: number for number, one in enumerate(dict.fromkeys(references))}
+            texts = [one.rstrip() for one in (*translations, *different)]
+            shown = [one.lower() for one in texts] if text.lowercase else texts
+            flat, lengths = words.number(shown)
+            count = len(translations)
+            border = int(lengths[:count].sum())
+            own, others = (flat[:border], lengths[:count]), (flat[border:], lengths[count:])
+            which = np.array([different[one] for one in references], dtype=np.int64)
+            matches = count_matches(own, others, which, max_order=MAX_ORDER)
+            values: list[float] = sentence_bleu(
+                matches, own[1], others[1][which], smoothing=self.smoothing
+            ).tolist()
+            return values
 
         return score
 
 
-def count_ngrams(words: Sequence[str]) -> Counts:
-    """All n-grams up to the highest order with their counts, and the number of words."""
-    found: Counter[tuple[str, ...]] = Counter()
-    for order in range(1, MAX_ORDER + 1):
-        found.update(zip(*(words[start:] for start in range(order)), strict=False))
-    return found, len(words)
-
-
-def sentence_bleu(translation: Counts, reference: Counts, *, smoothing: Smoothing) -> float:
-    """BLEU of one translation, between 0 and 1."""
-    (ngrams, length), (wanted, wanted_length) = translation, reference
-    matches = [0] * MAX_ORDER
-    for ngram, count in ngrams.items():
-        if ngram in wanted:
-            matches[len(ngram) - 1] += min(count, wanted[ngram])
-    if not any(matches):
-        return 0.0
-    logarithms, num_zeros = [], 0
-    for order in range(1, MAX_ORDER + 1):
-        found, total = matches[order - 1], max(0, length - order + 1)
-        added = smoothing == "add_k" and order > 1
-        if total + added == 0:
-            break
-        if found + added == 0:
-            num_zeros += 1
-            numerator = 0.5**num_zeros if smoothing == "exp" else FLOOR
-        else:
-            numerator = float(found + added)
-        logarithms.append(math.log(numerator / (total + added)))
-    brevity = min(0.0, 1 - wanted_length / length)
-    return math.exp(brevity + sum(logarithms) / len(logarithms))
+def sentence_bleu(
+    matches: Int[np.ndarray, "translation order"],
+    length: Int[np.ndarray, " translation"],
+    reference_length: Int[np.ndarray, " translation"],
+    *,
+    smoothing: Smoothing,
+) -> Float[np.ndarray, " translation"]:
+    """BLEU of each translation, between 0 and 1, from its matches and the words of both sides."""
+    order = np.arange(1, MAX_ORDER + 1)
+    added = (order > 1) if smoothing == "add_k" else np.zeros(MAX_ORDER, dtype=bool)
+    found = matches + added
+    total = np.maximum(0, length[:, None] - order + 1) + added
+    counts = total > 0
+    is_zero = counts & (found == 0)
+    instead = 0.5 ** is_zero.cumsum(1) if smoothing == "exp" else FLOOR
+    share = np.where(is_zero, instead, found) / np.maximum(total, 1)
+    logarithm = np.log(np.where(counts, share, 1)).sum(1) / np.maximum(counts.sum(1), 1)
+    brevity = np.minimum(0.0, 1 - reference_length / np.maximum(length, 1))
+    return np.where(matches.any(1), np.exp(brevity + logarithm), 0.0)

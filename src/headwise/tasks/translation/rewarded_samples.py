@@ -11,10 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headwise.decoding.results import Hypothesis
+import numpy as np
+from jaxtyping import Float
+
+from headwise.decoding.results import PathTables
 from headwise.errors import UsageError
 from headwise.evaluation.rewards.declaration import Reward
-from headwise.tasks.translation.sampled_rows import Written, written
+from headwise.tasks.translation.sampled_rows import Written
 from headwise.tasks.translation.token_pair import TokenPair
 from headwise.text.tokenizer_pair import TokenizerPair
 
@@ -26,8 +29,10 @@ SHOWN = 200
 class RewardedSamples:
     """Of one source sentence."""
 
-    drawn: tuple[Hypothesis, ...]
+    drawn: tuple[Written, ...]
     """All samples, in the order in which they were drawn."""
+    log_probabilities: Float[np.ndarray, "sample step"]
+    """Of their tokens; 0 behind the end."""
     counts: Counter[Written]
     """How often each was drawn."""
     rewards: dict[Written, float]
@@ -45,12 +50,13 @@ def reward_samples(
     reward: Reward,
     tokenizers: TokenizerPair,
     pairs: Sequence[TokenPair],
-    drawn: Sequence[Sequence[Hypothesis]],
+    drawn: PathTables,
     references: Sequence[Written],
 ) -> list[RewardedSamples]:
-    """For each pair; the first of its hypotheses is the greedy output."""
-    counts = [Counter(map(written, hypotheses[1:])) for hypotheses in drawn]
-    greedy = [written(hypotheses[0]) for hypotheses in drawn]
+    """For each pair; the first of its paths is the greedy output."""
+    written = drawn.written()
+    counts = [Counter(paths[1:]) for paths in written]
+    greedy = [paths[0] for paths in written]
     asked = [
         (number, one)
         for number, here in enumerate(counts)
@@ -60,9 +66,9 @@ def reward_samples(
     texts = [decode(one) for _, one in asked]
     goals = [decode(pair.target) for pair in pairs]
     compared = list(dict.fromkeys(zip(texts, (goals[i] for i, _ in asked), strict=True)))
-    numbers = reward([text for text, _ in compared], [goal for _, goal in compared])
-    _check_count(len(numbers), len(compared))
-    known = dict(zip(compared, map(float, numbers), strict=True))
+    rewards = reward([text for text, _ in compared], [goal for _, goal in compared])
+    _check_count(len(rewards), len(compared))
+    known = dict(zip(compared, map(float, rewards), strict=True))
     found: list[dict[Written, float]] = [{} for _ in pairs]
     for (number, one), text in zip(asked, texts, strict=True):
         value = known[text, goals[number]]
@@ -71,8 +77,10 @@ def reward_samples(
             raise _explain_value(value, source, text, goals[number])
         found[number][one] = value
     return [
-        RewardedSamples(tuple(hypotheses[1:]), here, values, best)
-        for hypotheses, here, values, best in zip(drawn, counts, found, greedy, strict=True)
+        RewardedSamples(tuple(paths[1:]), numbers[1:], here, values, best)
+        for paths, numbers, here, values, best in zip(
+            written, drawn.values, counts, found, greedy, strict=True
+        )
     ]
 
 

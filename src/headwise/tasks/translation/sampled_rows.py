@@ -19,9 +19,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.data.packing import PackedBatch
-from headwise.decoding.results import Hypothesis
 from headwise.tasks.translation.token_pair import TokenPair
-from headwise.text.tokenizer import EOS, PAD
+from headwise.text.tokenizer import PAD
 
 Written = tuple[int, ...]
 """The tokens of a translation with its end of sentence, if it has one."""
@@ -44,10 +43,6 @@ def _split(tokens: np.ndarray, segment: np.ndarray) -> list[list[int]]:
     number = (np.arange(len(segment))[:, None] * (segment.max(initial=0) + 1) + segment)[real]
     borders = np.flatnonzero(np.diff(number)) + 1
     return [part.tolist() for part in np.split(tokens[real], borders) if len(part)]
-
-
-def written(hypothesis: Hypothesis) -> Written:
-    return (*hypothesis.tokens, EOS) if hypothesis.finished else hypothesis.tokens
 
 
 @dataclass(frozen=True)

@@ -254,16 +254,13 @@ def measure(
 ) -> Float[Tensor, " sum_or_count"]:
     """Sum and count of each of MEASURES."""
     num_pairs, num_samples = len(samples), sum(len(one.drawn) for one in samples)
-    values = [
-        value
-        for one, number in zip(samples, given, strict=True)
-        for sample in one.drawn
-        for value in sample.token_log_probabilities[number:]
-    ]
+    both = list(zip(samples, given, strict=True))
+    entropy = -sum(float(one.log_probabilities[:, number:].sum()) for one, number in both)
+    num_tokens = sum(len(sample) - number for one, number in both for sample in one.drawn)
     sums = (
         (sum(one.mean * len(one.drawn) for one in samples), num_samples),
         (sum(one.rewards[one.greedy] for one in samples), num_pairs),
-        (-sum(values), len(values)),
+        (entropy, num_tokens),
         (sum(len(one.counts) for one in samples), num_pairs),
     )
     return like.new_tensor(sums, dtype=torch.float64).flatten()
