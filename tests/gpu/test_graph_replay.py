@@ -22,3 +22,15 @@ def test_each_call_counts_once(device: str) -> None:
         step.fill_(call)
         play()
         assert number.item() == call * (call + 1) / 2
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_the_next_is_recorded_when_all_before_it_are_gone() -> None:
+    number = torch.zeros(1, device="cuda")
+    for _ in range(2):
+        play = Recording(lambda: number.add_(1), torch.device("cuda"))
+        for _ in range(3):
+            play()
+        del play
+        torch.cuda.empty_cache()
+    assert number.item() == 6

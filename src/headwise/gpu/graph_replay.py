@@ -14,7 +14,8 @@ On a CPU it only calls the function. Tested: the same numbers as plain calls, on
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 import torch
 
@@ -22,7 +23,9 @@ import torch
 class Recording:
     """A function without arguments that a GPU replays from its second call on."""
 
-    _pool: Any = None
+    _pool: ClassVar[Any] = None
+    _recorded: ClassVar["WeakSet[Recording]"] = WeakSet()
+    """Those whose graphs use the pool."""
 
     def __init__(self, function: Callable[[], None], device: torch.device) -> None:
         self._function, self._device = function, device
@@ -40,10 +43,12 @@ class Recording:
 
     def _record(self) -> torch.cuda.CUDAGraph:
         # All recordings share one pool of memory: they never run at the same time, and their
-        # temporary tensors are not read afterwards.
-        if Recording._pool is None:
+        # temporary tensors are not read afterwards. torch gives a pool up with its last graph, and
+        # must not be asked for it again.
+        if not Recording._recorded:
             Recording._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=Recording._pool):
             self._function()
+        Recording._recorded.add(self)
         return graph
