@@ -89,7 +89,10 @@ def _fits(settings: DecodingSettings, form: str) -> bool:
 
 
 def _name(settings: DecodingSettings) -> str:
-    """The kind, and how many hypotheses it keeps if those are several."""
+    """The kind, and how many passes it makes, or else how many hypotheses it keeps, if several."""
+    passes = getattr(settings, "passes", None)
+    if passes is not None:
+        return f"{settings.kind} passes={passes}"
     count = settings.num_hypotheses
     return settings.kind if count == 1 else f"{settings.kind} {count}"
 

@@ -6,6 +6,7 @@ Greedy search, beam search and sampling (decoding/search/) see a model only thro
 
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.parallel.inference import ParallelInference
+from headwise.models.parallel.recorded_inference import RecordedInference
 from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.recurrent.stepper import RecurrentStepper
 from headwise.models.recurrent.translator import RecurrentTranslator
@@ -29,7 +30,8 @@ def make_stepper(model: TranslationModel, *, attending: bool = False) -> AnyStep
 def offer_of(model: TranslationModel) -> "ModelSteppers | ParallelInference":
     """What searches may ask of a model: steps from left to right, or all positions at once."""
     if isinstance(model, ParallelTranslator):
-        return ParallelInference(model)
+        on_gpu = model.output.weight.is_cuda
+        return RecordedInference(model) if on_gpu else ParallelInference(model)
     return ModelSteppers(model)
 
 
