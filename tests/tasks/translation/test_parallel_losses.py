@@ -21,6 +21,7 @@ from headwise.tasks.translation.losses import loss_of
 from headwise.tasks.translation.parallel_loss import ParallelLoss
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.tokenizer import BOS, EOS, PAD
+from headwise.training.parallel.token_scores import BestTokens
 
 VOCAB = 11
 PAIRS = [([4, 5, 6], [7, 8, 9, 9]), ([7], [4, 4]), ([8, 9, 10, 4, 5], [6, 6, 6, 5, 10, 8, 9])]
@@ -224,6 +225,29 @@ def test_glancing_along_an_alignment_shows_right_tokens_in_order(kind: str) -> N
     sums.loss.backward()
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
+
+
+def test_glancing_draws_among_blanks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of all wrong positions is half of the tokens, although there are as many blanks."""
+    recipe = recipe_of(KINDS["ctc"], kind="glancing", start=0.5, end=0.5)
+    model = build(recipe)
+    pairs = [PAIRS[0], PAIRS[2]]  # those that fit
+    loss, batch = AlignmentLoss(model.train(), recipe), batch_of(pairs)
+    assert model.factor is not None
+    rows = Rows(*upsample(batch.source_segment, batch.source_position, factor=model.factor))
+    memory = model.encode(
+        batch.source, segment=batch.source_segment, position=batch.source_position
+    )
+    monkeypatch.setattr(  # a first pass that predicts nothing rightly, not even a blank
+        "headwise.tasks.translation.alignment_loss.best_tokens",
+        lambda hidden, weight, bias: BestTokens(
+            torch.full((len(hidden),), BOS), torch.zeros(len(hidden))
+        ),
+    )
+    torch.manual_seed(1)
+    drawn = [loss.glance(batch, rows, memory.detach()).ne(PAD).sum() for _ in range(60)]
+    num_labels = sum(len(target) for _, target in pairs)
+    assert 0.4 < float(torch.stack(drawn).double().mean()) / num_labels < 0.6
 
 
 @pytest.mark.parametrize("kind", ["ctc", "graph"])

@@ -12,7 +12,7 @@ per row; this part follows the lengths of the sentences and is not compiled.
 Glancing needs one alignment, the most probable one of a first pass without gradient. Some tokens of
 the target are shown where this alignment writes them, more of them the more positions the first
 pass got wrong (Qian et al. 2021; for graphs Huang et al. 2022, who keep the shown vertices at their
-tokens in the loss).
+tokens in the loss). Positions are drawn among all that count; one with a blank shows nothing.
 
 A target that needs more positions than there are has no alignment. Its loss is zero and it is not
 counted; preflight warns of such pairs.
@@ -259,7 +259,9 @@ class AlignmentLoss:
         ratio = objective.start + (objective.end - objective.start) * progress
         real = torch.arange(states.shape[1], device=states.device) < pairs.rows.length[:, None]
         count = (ratio * wrong.sum(1, keepdim=True)).long().expand_as(aligned)
-        shown = choose_tokens(count, written & (aligned != PAD), real.long())
+        # Blanks are drawn as well and show nothing: with half of all positions wrong, half of the
+        # tokens are shown and not, as there are about as many blanks, all of them.
+        shown = choose_tokens(count, written, real.long())
         chosen = torch.where(shown, aligned, PAD)
         return pairs.rows.gather_back(chosen[..., None])[..., 0]
 
