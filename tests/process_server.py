@@ -71,6 +71,8 @@ def serve(place: str) -> dict[str, Any]:
     while True:
         ready, _, _ = select.select([0, listener], [], [])
         if 0 in ready:
+            os.unlink(place)
+            os.rmdir(os.path.dirname(place))
             os._exit(0)
         connection, _ = listener.accept()
         request, files = _receive(connection)

@@ -32,8 +32,8 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <sys/prctl.h>
 
 @cache
 def _server() -> Path:
-    """The socket of the server, which ends with this process."""
-    place = Path(tempfile.mkdtemp(prefix="headwise-")) / "socket"
+    """The socket of the server, which ends with this process and takes the socket away."""
+    place = Path(tempfile.mkdtemp(prefix="headwise-tests-")) / "socket"
     environment = {**os.environ, "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = f"{ROOT / 'src'}:{ROOT}"
     environment["OMP_WAIT_POLICY"] = "PASSIVE"
@@ -47,13 +47,7 @@ def _server() -> Path:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
-
-    def end() -> None:
-        process.communicate()
-        place.unlink()
-        place.parent.rmdir()
-
-    atexit.register(end)
+    atexit.register(process.communicate)
     return place
 
 
