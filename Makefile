@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export PYTHONUTF8 := 1
+# Without files of compiled modules, every test process and every start of the program compiles all
+# of them again: 9 s more to collect the tests, 0.8 s more at each start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test prove reliability bench format clean help
 

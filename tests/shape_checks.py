@@ -8,6 +8,7 @@ of them once.
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import is_dataclass
 from functools import cache, wraps
 from typing import Any
 
@@ -27,13 +28,25 @@ def check_shapes_of(packages: Sequence[str]) -> None:
 def _checked(*arguments: Any, typechecker: Any = None) -> Any:
     if typechecker is None:
         return _of_jaxtyping(*arguments)
-    of_classes = _of_jaxtyping(typechecker=typechecker)
-    return lambda found: _check(found) if inspect.isfunction(found) else of_classes(found)
+    of_others = _of_jaxtyping(typechecker=typechecker)
+
+    def check(found: Any) -> Any:
+        if inspect.isfunction(found):
+            return _check(found)
+        if inspect.isclass(found):
+            if is_dataclass(found) and "__init__" in vars(found):
+                found.__init__ = _check(found.__init__)  # type: ignore[misc]
+            return found
+        return of_others(found)
+
+    return check
 
 
 def _check(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, which refuses arguments and results that its signature does not allow."""
-    seen: set[Hashable] = set()
+    if not function.__annotations__:
+        return function
+    seen: dict[Hashable, set[Hashable]] = {}
     results: list[Any] = []
 
     @wraps(function)
@@ -44,19 +57,21 @@ def _check(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = (*map(_form_of, args), *kwargs, *map(_form_of, kwargs.values()))
-        if given not in seen:
+        given = tuple([_form_of(value) for value in args])
+        if kwargs:
+            given += (*kwargs, *map(_form_of, kwargs.values()))
+        allowed = seen.get(given)
+        if allowed is None:
             with _of_jaxtyping("context"):
                 result = checked()(*args, **kwargs)
-            seen.update((given, (given, _form_of(result))))
+            seen.setdefault(given, set()).add(_form_of(result))
             return result
         result = function(*args, **kwargs)
-        both = (given, _form_of(result))
-        if both not in seen:
+        if _form_of(result) not in allowed:
             results.append(result)
             with _of_jaxtyping("context"):
                 checked_result()(*args, **kwargs)
-            seen.add(both)
+            allowed.add(_form_of(result))
         return result
 
     return call
@@ -69,10 +84,19 @@ def _on_demand(function: Callable[..., Any]) -> Callable[[], Callable[..., Any]]
 
 def _form_of(value: Any) -> Hashable:
     """What decides whether a signature allows a value."""
-    if isinstance(value, Tensor):
-        return type(value), value.shape, value.dtype
-    if isinstance(value, tuple):
-        return type(value), tuple(map(_form_of, value))
-    if isinstance(value, list):
-        return list, _form_of(value[0]) if value else None
-    return value if isinstance(value, str) else type(value)
+    kind = type(value)
+    form = _FORMS.get(kind)
+    if form is None:
+        form = _FORMS[kind] = next(
+            (form for base, form in _FORM_OF_BASE.items() if issubclass(kind, base)), type
+        )
+    return kind if form is type else form(value)
+
+
+_FORM_OF_BASE: dict[type, Callable[[Any], Hashable]] = {
+    Tensor: lambda value: (type(value), value.shape, value.dtype),
+    tuple: lambda value: (type(value), *map(_form_of, value)),
+    list: lambda value: (list, _form_of(value[0]) if value else None),
+    str: lambda value: value,
+}
+_FORMS: dict[type, Callable[[Any], Hashable]] = {}

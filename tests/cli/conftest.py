@@ -9,7 +9,6 @@ import pytest
 
 from headwise.cli.main import main
 from headwise.language import use_language
-from tests.tasks.tiny import train_tiny
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,6 @@ def _headwise(capsys: pytest.CaptureFixture[str]) -> Headwise:
         return Answer(status, said.out, said.err)
 
     return run
-
-
-@pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run; not to be changed."""
-    directory = tmp_path_factory.mktemp("runs") / "tiny"
-    train_tiny(directory)
-    return directory
 
 
 @pytest.fixture(autouse=True)

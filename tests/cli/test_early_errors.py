@@ -12,10 +12,14 @@ import pytest
 from headwise.cli.main import COMMANDS
 from tests.cli.named_tasks import name_task
 
-# Each command line in a process of its own, forked from one that has only the command line loaded.
+# Each command line in a process of its own, forked from one that has answered three mistakes: what
+# every answer needs is loaded once, and anything heavy among it would be found in each of them.
 SCRIPT = """
 import contextlib, io, json, os, sys
 from headwise.cli.main import main
+for words in ("train pocket trainin.steps=3 --run new", "serve nowhere", "describe pockte"):
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
+        main(words.split())
 for words in json.load(sys.stdin):
     said = io.StringIO()
     if os.fork() == 0:

@@ -7,6 +7,7 @@ import difflib
 import io
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -82,11 +83,16 @@ def test_commands_are_real(page: Page, workspace: Path, capsys: pytest.CaptureFi
             assert main(command[1:]) == 0, f"{where}\n{capsys.readouterr().err}"
 
 
+@cache
+def _parser() -> argparse.ArgumentParser:
+    return build_parser()
+
+
 def _parsed(
     command: list[str], where: str, capsys: pytest.CaptureFixture[str]
 ) -> argparse.Namespace:
     try:
-        parsed = parse(build_parser(), command[1:])
+        parsed = parse(_parser(), command[1:])
     except SystemExit:
         pytest.fail(f"{where}\n{capsys.readouterr().err}")
     if parsed.command == "train":

@@ -1,10 +1,13 @@
 """A small recipe for every task, for the tests of what a run promises."""
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.recipe import recipe_from
+from headwise.tasks.run import train
+from headwise.tasks.run_start import RunSummary
 from headwise.tasks.table import find_task, task_words
 from headwise.tasks.task import SinglePassTask
 from tests.plugins.regression import WORD as ADDED
@@ -30,6 +33,32 @@ def make_recipe(name: str, folder: Path, **training: object) -> AnyRecipe:
         return recipe
     data = recipe.model_dump(mode="json")
     return recipe_from({**data, "training": {**data["training"], **training}})
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended, for tests that only read it."""
+
+    recipe: AnyRecipe
+    run: Path
+    summary: RunSummary
+
+
+class FinishedRuns:
+    """Trains the plain recipe of each task once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found: dict[str, Finished] = {}
+
+    def of(self, name: str) -> Finished:
+        if name not in self._found:
+            folder = self._folder / str(len(self._found))
+            folder.mkdir()
+            recipe = make_recipe(name, folder)
+            summary = train(recipe, run=folder / "run")
+            self._found[name] = Finished(recipe, folder / "run", summary)
+        return self._found[name]
 
 
 def is_single_pass(recipe: AnyRecipe) -> bool:

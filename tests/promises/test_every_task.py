@@ -39,6 +39,7 @@ from tests.promises.recipes import (
     COUNTED,
     EVERY,
     STEPPED,
+    FinishedRuns,
     is_single_pass,
     make_recipe,
     weights_of_run,
@@ -69,10 +70,9 @@ def test_a_plan_says_memory_time_and_disk(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_run_leaves_log_recipe_bundle_and_card(name: str, tmp_path: Path) -> None:
-    recipe = make_recipe(name, tmp_path)
-    summary = train(recipe, run=tmp_path / "run")
-    run = tmp_path / "run"
+def test_a_run_leaves_log_recipe_bundle_and_card(name: str, finished: FinishedRuns) -> None:
+    found = finished.of(name)
+    recipe, run, summary = found.recipe, found.run, found.summary
     assert load_recipe(run / "recipe.yaml") == recipe
     lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     assert lines
@@ -92,15 +92,17 @@ def test_a_run_leaves_log_recipe_bundle_and_card(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_whatever_a_run_reports_has_a_name_in_both_languages(name: str, tmp_path: Path) -> None:
+def test_whatever_a_run_reports_has_a_name_in_both_languages(
+    name: str, finished: FinishedRuns
+) -> None:
     """In `results.json` and in the log: by the task's own declaration, in no list elsewhere."""
-    recipe = make_recipe(name, tmp_path)
-    results = train(recipe, run=tmp_path / "run").results
+    recipe, run = finished.of(name).recipe, finished.of(name).run
+    results = finished.of(name).summary.results
     declared = {**EVERY_RUN, **recipe.results}
     declared |= {f"valid_{key}": metric for key, metric in recipe.metrics.items()}
     plain = {key for key, value in results.items() if not isinstance(value, dict)}
     assert plain <= declared.keys()
-    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     validations = [line for line in lines if line["kind"] == "valid"]
     measured = {key for line in validations for key in line} - {"kind", "step", "epoch", "seconds"}
     assert measured <= recipe.metrics.keys()
@@ -111,7 +113,7 @@ def test_whatever_a_run_reports_has_a_name_in_both_languages(name: str, tmp_path
     assert entry is not None
     texts = [entry.name, *(one.title for one in (*recipe.metrics.values(), *declared.values()))]
     assert all(en and zh for en, zh in texts)
-    (shown,) = list_runs(tmp_path / "run")
+    (shown,) = list_runs(run)
     assert declared_tasks([shown])[recipe.task]["title"]["zh"] == entry.name[1]
     use_language("zh")
     for row in result_rows(results, type(recipe)):
@@ -120,11 +122,11 @@ def test_whatever_a_run_reports_has_a_name_in_both_languages(name: str, tmp_path
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_model_is_described(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, finished: FinishedRuns, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe = make_recipe(name, tmp_path)
-    results = train(recipe, run=tmp_path / "run").results
-    found = describe_model(tmp_path / "run")
+    recipe, run = finished.of(name).recipe, finished.of(name).run
+    results = finished.of(name).summary.results
+    found = describe_model(run)
     checked = check_run(recipe, directory=tmp_path / "scratch").results
     assert checked["parameters"] == found.parameters
     assert found.task == recipe.task
@@ -132,7 +134,7 @@ def test_a_model_is_described(
     if "parameters" in results:
         assert found.parameters == results["parameters"]
     assert sum(part["parameters"] for part in found.as_dict()["parts"]) == found.parameters > 0
-    assert main(["describe", str(tmp_path / "run")]) == 0
+    assert main(["describe", str(run)]) == 0
     assert "# Results" in capsys.readouterr().out
     use_language("zh")
     names = "\n".join(row[0] for title, _, rows in found.tables() for row in rows)
@@ -193,15 +195,16 @@ def test_a_stopped_run_resumes_to_the_same_bits(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["word_vectors", COUNTED])
-def test_a_single_pass_cannot_be_resumed_and_says_why(name: str, tmp_path: Path) -> None:
-    recipe = make_recipe(name, tmp_path)
-    train(recipe, run=tmp_path / "run")
+def test_a_single_pass_cannot_be_resumed_and_says_why(
+    name: str, finished: FinishedRuns, tmp_path: Path
+) -> None:
+    recipe, run = finished.of(name).recipe, finished.of(name).run
     for resume in (False, True):
         with pytest.raises(UsageError, match="has no checkpoint to go on from") as caught:
-            train(recipe, run=tmp_path / "run", resume=resume)
+            train(recipe, run=run, resume=resume)
         assert "--resume" not in str(caught.value)
         with pytest.raises(UsageError, match="has no checkpoint to go on from"):
-            check_run(recipe, directory=tmp_path / "data", run=tmp_path / "run", resume=resume)
+            check_run(recipe, directory=tmp_path / "data", run=run, resume=resume)
 
 
 @pytest.mark.parametrize("name", EVERY)

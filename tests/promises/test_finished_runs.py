@@ -1,6 +1,7 @@
 """A finished run is kept: `train` does not write over it, and `--resume` keeps its results."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,27 +10,26 @@ from headwise.cli.main import main
 from headwise.errors import UsageError
 from headwise.tasks.run import train
 from headwise.tasks.table import find_task
-from tests.promises.recipes import EVERY, STEPPED, make_recipe, weights_of_run
+from tests.promises.recipes import EVERY, STEPPED, FinishedRuns, make_recipe, weights_of_run
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_finished_run_is_not_written_over(name: str, tmp_path: Path) -> None:
-    recipe = make_recipe(name, tmp_path)
-    train(recipe, run=tmp_path / "run")
-    before = weights_of_run(tmp_path / "run")
+def test_a_finished_run_is_not_written_over(name: str, finished: FinishedRuns) -> None:
+    recipe, run = finished.of(name).recipe, finished.of(name).run
+    before = weights_of_run(run)
     with pytest.raises(UsageError, match="holds a run already"):
-        train(recipe, run=tmp_path / "run")
-    assert weights_of_run(tmp_path / "run") == before
+        train(recipe, run=run)
+    assert weights_of_run(run) == before
 
 
 @pytest.mark.parametrize("name", STEPPED)
 def test_a_finished_run_that_is_resumed_keeps_its_results_and_card(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, finished: FinishedRuns, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The time and the memory of a session without a step are not those of the training."""
-    recipe = make_recipe(name, tmp_path)
+    recipe, results = finished.of(name).recipe, finished.of(name).summary.results
     run, model = tmp_path / "run", tmp_path / "run" / "model"
-    results = train(recipe, run=run).results
+    shutil.copytree(finished.of(name).run, run)
     before = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
     assert main(["train", str(run / "recipe.yaml"), "--run", str(run), "--resume"]) == 0
     assert "is finished" in " ".join(capsys.readouterr().err.split())

@@ -7,14 +7,24 @@ import http.client
 import json
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.serving.running_server import RunningServer
 
-NUM_REQUESTS = 20
+NUM_REQUESTS = 8
 SENTENCE = {"text": "The dog is old.", "decoding": {"kind": "greedy"}}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _only_what_is_new_is_looked_at() -> Iterator[None]:
+    """All that was made before, in other tests for one, is no garbage of a request."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize(

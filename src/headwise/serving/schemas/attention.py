@@ -208,7 +208,11 @@ def _strict(kind: type[PositionKind]) -> type[PositionKind]:
     word = kind.word()
     parents: Any = (StrictPositionSettings, kind)
     required: Any = (Literal[word], ...)
-    return create_model(f"{kind.__name__}Options", __base__=parents, kind=required)
+    # Its words on each field are inherited: looking for them here walks through every module.
+    silent = {"use_attribute_docstrings": False}
+    return create_model(
+        f"{kind.__name__}Options", __base__=parents, __cls_kwargs__=silent, kind=required
+    )
 
 
 if TYPE_CHECKING:
