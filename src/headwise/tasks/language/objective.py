@@ -87,9 +87,7 @@ class LanguageLoss:
         )
         if self.penalty is None:
             return sums
-        return sums.with_loss(
-            sums.loss + sums.num_tokens * self.penalty.of(hidden, targets != PAD)
-        )
+        return sums.with_loss(sums.loss + sums.num_tokens * self.penalty.of(hidden, targets != PAD))
 
 
 def carries_states(settings: LanguageModelSettings) -> bool:
