@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,15 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.importing.marian import write_marian
+from tests.processes import shell_words
 
-HEADWISE = f"{sys.executable} -m headwise"
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """A line of bash, in which `hw` is the command."""
+    """A line of bash, in which `hw` is the command: in an interpreter of its own where its start
+    depends on the environment."""
+    python = shlex.join([sys.executable] if environment else shell_words())
     ended = subprocess.run(
-        ["bash", "-c", line.replace("hw ", f"{HEADWISE} ", 1)],
+        ["bash", "-c", line.replace("hw ", f"{python} -m headwise ", 1)],
         capture_output=True,
         check=False,
         timeout=120,

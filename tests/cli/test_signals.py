@@ -4,7 +4,6 @@ does a closed terminal."""
 import hashlib
 import json
 import os
-import pty
 import re
 import select
 import shlex
@@ -13,14 +12,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headwise.cli import recipes
 from headwise.cli.main import main
+from tests.processes import Python, run_python
 from tests.tasks.tiny import OVERRIDES
 
 LENGTH = ["training.steps=100", "training.checkpoint_every=20"]
+HEADWISE = [sys.executable, "-m", "headwise"]
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+SILENT: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 WORDS = ["train", "pocket", *OVERRIDES, *LENGTH, "data.test=null", "data.valid=null", "--run"]
 
 
@@ -31,20 +35,10 @@ def digest(run: Path) -> str:
 @pytest.fixture(scope="module", name="whole")
 def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("whole") / "run"
-    command([*WORDS, str(run)])
+    # An interpreter of its own, with hash seeds of its own; what earlier tests changed in this
+    # process (threads, say) would change the last bits.
+    subprocess.run([*HEADWISE, *WORDS, str(run)], check=True, env=ONE_THREAD, **SILENT)
     return run
-
-
-def command(words: list[str]) -> None:
-    """A command in a process of its own: what earlier tests changed in this one (threads, say)
-    would change the last bits."""
-    subprocess.run(
-        [sys.executable, "-m", "headwise", *words],
-        check=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
 
 
 @pytest.mark.parametrize(
@@ -59,12 +53,8 @@ def test_a_signal_saves_and_resuming_gives_the_same_model(
     number: int, status: int, whole: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "headwise", *WORDS, str(run)],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
+    process = Python(
+        [*HEADWISE, *WORDS, str(run)], stderr=subprocess.PIPE, text=True, env=ONE_THREAD
     )
     deadline = time.monotonic() + 60
     while not (run / "LATEST").exists() and time.monotonic() < deadline:
@@ -83,19 +73,17 @@ def test_a_signal_saves_and_resuming_gives_the_same_model(
     )
     assert "Traceback" not in said
     assert not (run / "model").exists()
-    command(go_on)
+    run_python([*HEADWISE, *go_on], check=True, env=ONE_THREAD, **SILENT)
     assert digest(run) == digest(whole)
 
 
-def train_on_a_terminal(run: Path) -> tuple[int, int]:
+def train_on_a_terminal(run: Path) -> tuple[Python, int]:
     """A training that never ends, on a terminal of its own: its process and our end of the
     terminal."""
-    words = [*WORDS, str(run), "training.steps=100000"]
-    child, terminal = pty.fork()
-    if child == 0:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
-        os.environ["OMP_NUM_THREADS"] = "1"
-        os.execv(sys.executable, [sys.executable, "-m", "headwise", *words])
+    words = [*HEADWISE, *WORDS, str(run), "training.steps=100000"]
+    terminal, theirs = os.openpty()
+    child = Python(words, stdin=theirs, stdout=theirs, stderr=theirs, terminal=True, env=ONE_THREAD)
+    os.close(theirs)
     deadline = time.monotonic() + 60
     while not (run / "LATEST").exists():
         assert time.monotonic() < deadline
@@ -109,7 +97,7 @@ def test_a_terminal_that_is_closed_saves(tmp_path: Path) -> None:
     run = tmp_path / "run"
     child, terminal = train_on_a_terminal(run)
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 129
+    assert child.wait(timeout=60) == 129
     logged = [json.loads(line)["step"] for line in (run / "log.jsonl").read_text().splitlines()]
     saved = int((run / "LATEST").read_text().removeprefix("step-"))
     assert saved >= max(logged)
@@ -119,9 +107,7 @@ def test_a_terminal_that_is_closed_saves(tmp_path: Path) -> None:
 def test_nohup_is_respected(tmp_path: Path) -> None:
     run = tmp_path / "run"
     words = [*WORDS, str(run), "training.steps=100000"]
-    process = subprocess.Popen(
-        ["nohup", sys.executable, "-m", "headwise", *words], stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(["nohup", *HEADWISE, *words], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while not (run / "LATEST").exists():
         assert time.monotonic() < deadline
@@ -140,7 +126,7 @@ def test_a_reader_of_progress_that_goes_away_ends_nothing(tmp_path: Path) -> Non
     reader, writer = os.pipe()
     os.close(reader)
     words = [*WORDS, str(tmp_path / "run"), "training.steps=4"]
-    done = subprocess.run([sys.executable, "-m", "headwise", *words], stderr=writer, timeout=120)
+    done = run_python([*HEADWISE, *words], stderr=writer, timeout=120)
     os.close(writer)
     assert done.returncode == 0
     assert (tmp_path / "run" / "model").is_dir()
@@ -159,12 +145,7 @@ def test_a_stop_while_the_data_is_prepared_leaves_nothing(
 ) -> None:
     run = tmp_path / "new" / "run"
     words = ["train", "pocket", "--run", str(run), "data.train.count=1000000"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "headwise", *words],
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heeding_hangups,
-    )
+    process = Python([*HEADWISE, *words], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not (run / "recipe.yaml").exists() and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Headwise
+from tests.processes import Python
 
 CONTENT = b"\xef\xbb\xbfThe cat sleeps.\r\n\r\nLaura has two dogs.\n\n  \nThe cat sleeps."
 
@@ -203,7 +204,7 @@ def test_translations_reach_their_file_while_a_terminal_shows_progress(
     ]
     ours, theirs = pty.openpty()
     with (tmp_path / "out.txt").open("wb") as out:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=theirs)
+        process = Python(command, stdin=subprocess.DEVNULL, stdout=out, stderr=theirs)
         os.close(theirs)
         shown = b""
         with suppress(OSError):  # what a terminal says when its last writer has left

@@ -5,12 +5,12 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any, Self
 
+from tests.processes import Python
 from tests.serving.conftest import BUNDLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,7 +56,7 @@ class ServerProcess:
             *options,
         ]
         with log.open("wb") as writer:
-            self.process = subprocess.Popen(
+            self.process = Python(
                 command, stderr=writer, stdout=writer, env=environment, cwd=log.parent
             )
         self.port = 0

@@ -15,6 +15,7 @@ from headwise.cli.main import build_parser
 from headwise.cli.options.paths import Output
 from tests.cli.conftest import Headwise
 from tests.cli.named_tasks import name_task
+from tests.processes import run_python
 
 MODEL, LANGUAGE, WORDS, CLASSES, TAGS = "model", "language", "words", "classes", "tags"
 MODELS = {
@@ -211,7 +212,7 @@ def test_redirections_count_as_names() -> None:
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     Path("my.yaml").write_text("task: translation\n", encoding="utf-8")
     with Path("my.yaml").open("a", encoding="utf-8") as output:
-        appended = subprocess.run(
+        appended = run_python(
             [*program, "recipes", "my.yaml"],
             stdout=output,
             stderr=subprocess.PIPE,
@@ -225,7 +226,7 @@ def test_redirections_count_as_names() -> None:
     )
     assert Path("my.yaml").read_text(encoding="utf-8") == "task: translation\n"
     with Path("keys.html").open(encoding="utf-8") as source:
-        given = subprocess.run(
+        given = run_python(
             [*program, "translate", "--model", MODEL, "--attention", "keys.html"],
             stdin=source, capture_output=True, text=True, env=environment, timeout=120,
         )  # fmt: skip
@@ -245,7 +246,7 @@ def test_redirections_count_as_names() -> None:
             Path("s.en").open(encoding="utf-8") as source,
             Path("s.en").open("a", encoding="utf-8") as output,
         ):
-            both = subprocess.run(
+            both = run_python(
                 [*program, *words],
                 stdin=source,
                 stdout=output,
