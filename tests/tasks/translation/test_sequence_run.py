@@ -39,8 +39,8 @@ MIXER = (
     "annealing: {tokens: 2, every: 2}}"
 )
 TRAINED = ("data.valid=null", "data.test=null", "training.schedule.warmup=2")
-FEW_TOKENS = "training.batch_tokens=256"
-"""Sampling costs as many steps as the longest translation has tokens."""
+SMALL = ("training.batch_tokens=256", "decoding.max_length=8")
+"""Sampling takes as many steps as the longest translation has tokens."""
 
 
 def log_of(run: Path) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def log_of(run: Path) -> list[dict[str, Any]]:
     ids=["reinforce", "minimum_risk", "mixer"],
 )
 def test_a_resumed_run_is_the_uninterrupted_one(words: tuple[str, ...], tmp_path: Path) -> None:
-    recipe = tiny_recipe(*TRAINED, FEW_TOKENS, *words)
+    recipe = tiny_recipe(*TRAINED, *SMALL, *words)
     train(recipe, run=tmp_path / "whole")
     with pytest.raises(TrainingStopped):
         train(recipe, run=tmp_path / "run", events=StopAtStep(3))
@@ -73,7 +73,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(words: tuple[str, ...], tmp_path
 
 
 def test_a_finished_translator_goes_on(tiny_run: Path, tmp_path: Path) -> None:
-    brief = (f"model.start_from={tiny_run}", "training.steps=3", FEW_TOKENS)
+    brief = (f"model.start_from={tiny_run}", "training.steps=3", *SMALL)
     train(tiny_recipe(RISK, *brief), run=tmp_path / "second")
     train(tiny_recipe(MIXER, "model.reward_baseline=true", *brief), run=tmp_path / "third")
     assert (tmp_path / "third/model").is_dir()
