@@ -10,7 +10,12 @@ from headwise.attention.choices import BUILT_IN
 from headwise.attention.cost_formula import compute_formula
 from headwise.attention.kernels.full import Full
 from headwise.laws import check
-from headwise.laws.cost_laws import COST_LAWS, LONG
+from headwise.laws.cost_laws import (
+    COST_LAWS,
+    LONG,
+    cost_is_what_torch_counts,
+    memory_is_what_autograd_keeps,
+)
 
 SMALL = {
     # Sizes that are small beside a row of 256 tokens.
@@ -53,20 +58,26 @@ class Boastful(Full):
 
 
 @pytest.mark.parametrize(
-    ("name", "formula", "message"),
+    ("name", "formula", "message", "ask"),
     [
-        ("cost", "2 · n² · h · d", "cost = .* torch .*: 0.50 times as many"),
+        ("cost", "2 · n² · h · d", "cost = .* torch .*: 0.50 times as many", check),
         (
             "cost",
             "1024 · n · h · d",
             "cost = .* grows 4.00 times .* tokens, .* 16.00",
+            cost_is_what_torch_counts,
         ),
-        ("memory", "n · h · d", "memory = .* times as many"),
+        ("memory", "n · h · d", "memory = .* times as many", memory_is_what_autograd_keeps),
     ],
 )
 def test_a_wrong_formula_is_told(
-    name: str, formula: str, message: str, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    formula: str,
+    message: str,
+    ask: Callable[[AttentionKind], object],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """By the law of that formula, which `check` asks with all others."""
     monkeypatch.setattr(Boastful, name, formula)
     with pytest.raises(AssertionError, match=message):
-        check(Boastful())
+        ask(Boastful())

@@ -1,26 +1,23 @@
-"""A scratch environment in which the example package is installed: offline, beside the packages of
-this one."""
+"""A scratch folder of packages in which the example package is installed: offline, and found by the
+processes that are started here beside the packages of this one."""
 
 import os
 import subprocess
 import sys
 import tomllib
-import venv
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree, rmtree
 
-PLUGIN = Path(__file__).resolve().parents[2] / "examples" / "plugin"
+from tests.processes import run_python
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN, SOURCE = ROOT / "examples" / "plugin", ROOT / "src"
 
 
 @dataclass(frozen=True)
 class Environment:
-    directory: Path
-
-    @property
-    def packages(self) -> Path:
-        (found,) = self.directory.glob("lib/python*/site-packages")
-        return found
+    packages: Path
 
     def run(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         """`headwise …` in this environment."""
@@ -32,15 +29,9 @@ class Environment:
 
     def _python(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         variables = {**os.environ, "OMP_NUM_THREADS": "1", "LANG": "C.UTF-8"}
-        variables.pop("PYTHONPATH", None)
-        return subprocess.run(
-            [str(self.directory / "bin" / "python"), *arguments],
-            cwd=cwd,
-            env=variables,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
+        variables["PYTHONPATH"] = f"{self.packages}{os.pathsep}{SOURCE}"
+        return run_python(
+            [sys.executable, *arguments], cwd=cwd, env=variables, capture_output=True, text=True
         )
 
     def install(self, source: Path) -> None:
@@ -73,10 +64,6 @@ def write_metadata(source: Path, packages: Path) -> None:
 
 
 def make_environment(directory: Path) -> Environment:
-    """An empty environment that finds the packages of the running one."""
-    venv.create(directory, with_pip=False)
-    environment = Environment(directory)
-    shared = [path for path in sys.path if path and Path(path).is_dir()]
-    source = Path(__file__).resolve().parents[2] / "src"
-    (environment.packages / "shared.pth").write_text("\n".join([str(source), *shared]) + "\n")
-    return environment
+    """An environment without a package of its own."""
+    directory.mkdir(exist_ok=True)
+    return Environment(directory)

@@ -15,6 +15,7 @@ from headwise.tasks.run import train
 from headwise.tasks.table import find_task
 from headwise.tasks.task import Task
 from tests.plugins.regression import installed, regression_recipe
+from tests.processes import Python
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,7 @@ def test_its_models_are_compared(place: Path, monkeypatch: pytest.MonkeyPatch) -
     """The runs are processes of their own, which find the package as this one does."""
     added = [part for part in sys.path if part not in ("", str(place))]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(added))
+    monkeypatch.setattr("headwise.comparing.run_processes.subprocess.Popen", Python)
     result = compare(
         [str(place / "regression.yaml"), "model.hidden=1,9"], directory=place / "compared"
     )

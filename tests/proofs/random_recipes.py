@@ -72,6 +72,7 @@ def schema_of(task: str) -> Schema:
     return schema
 
 
+@cache
 def known_values(files: Files, task: str) -> dict[str, tuple[Any, ...]]:
     """Keys whose value the schema cannot know, and those that would only cost time."""
     corpus = {
@@ -238,10 +239,21 @@ class Drawing:
         )
 
     def is_known(self, path: str) -> bool:
-        return any(f"{known}.".startswith(f"{path}.") for known in self.known)
+        return path in beginnings_of(tuple(self.known))
 
     def one_of(self, values: Any) -> Any:
         return values[int(self.generator.integers(len(values)))]
+
+
+@cache
+def beginnings_of(paths: tuple[str, ...]) -> frozenset[str]:
+    """Each path, and all sections around it."""
+    return frozenset(path[:end] for path in paths for end in ends_of(path))
+
+
+def ends_of(path: str) -> list[int]:
+    """Where a part of a path ends."""
+    return [place for place, letter in enumerate(f"{path}.") if letter == "."]
 
 
 def is_large(part: Schema) -> bool:

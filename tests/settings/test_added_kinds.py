@@ -1,5 +1,7 @@
 """Words of other packages: found by name, imported alone, checked like ours, and missed by name."""
 
+import os
+import shutil
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -234,3 +236,17 @@ def test_damaged_lists_of_packages_are_refused(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text("packages: [{word: 1, group: [2]}]\n")
     with pytest.raises(SettingsError, match="not installed"):
         read_settings_file(tmp_path / "recipe.yaml")
+
+
+def test_a_package_that_comes_or_goes_later_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is known of the packages is kept while no directory of packages changes."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "late" not in added_words("headwise.norms")
+    install(tmp_path, "a-late-one", "[headwise.norms]\nlate = late:Late\n")
+    os.utime(tmp_path, (1, 1))  # the clock of a file system ticks every few milliseconds only
+    assert "late" in added_words("headwise.norms")
+    shutil.rmtree(tmp_path / "a-late-one-1.5.dist-info")
+    os.utime(tmp_path, (2, 2))
+    assert "late" not in added_words("headwise.norms")

@@ -95,3 +95,9 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         read_settings_file(tmp_path / "none.yaml")
     with pytest.raises(SettingsError, match=r"cannot be read .Is a directory."):
         read_settings_file(tmp_path)
+
+
+def test_who_changes_what_was_read_changes_nothing_for_the_next_reader() -> None:
+    text = "a: {b: [1, 2]}"
+    read_yaml(text)["a"]["b"].append(3)
+    assert read_yaml(text) == {"a": {"b": [1, 2]}}

@@ -1,5 +1,5 @@
-"""Processes that torch takes seconds to import into: the short forms start all of theirs at once
-and are read when needed."""
+"""Processes that work beside the tests: the short forms start all of theirs at once and are read
+when needed."""
 
 import json
 import shutil
@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from tests.processes import Python
 
 ROOT = Path(__file__).parents[2]
 BUNDLE = ROOT / "tests" / "fixtures" / "format-1" / "bundle"
@@ -23,7 +25,7 @@ class Background:
     """A module of this folder run as a program; `answer` waits for the JSON it prints."""
 
     def __init__(self, module: str, *arguments: object, before: tuple[str, ...] = ()) -> None:
-        self._process = subprocess.Popen(
+        self._process = Python(
             [*before, sys.executable, "-m", f"tests.survival.{module}", *map(str, arguments)],
             cwd=ROOT,
             env=ENVIRONMENT,

@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from headwise.tasks.memory_check import (
 )
 from headwise.training.choices import ReplicatedLayout, ShardedLayout
 from tests.planning.models import made_recipe, made_step, step_of
+from tests.processes import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -156,7 +156,7 @@ def test_a_huge_batch_under_a_real_limit(tmp_path: Path) -> None:
         "text={kind: characters}",
         "training.compile=off",
     ]
-    done = subprocess.run(
+    done = run_python(
         [sys.executable, "-c", PROGRAM, *words],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "LANG": "C", "OMP_NUM_THREADS": "1"},
         capture_output=True,

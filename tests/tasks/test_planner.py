@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import pytest
 
@@ -11,11 +11,20 @@ from headwise.errors import UsageError
 from headwise.language import use_language
 from headwise.planning.cost_prediction import Execution
 from headwise.planning.machine_timing import Timings, time_operations
+from headwise.planning.plan import Plan
 from headwise.planning.step_tracing import Operation
 from headwise.tasks import planner as planning
 from headwise.tasks.planner import Planner, plan_recipe, plan_step
 from headwise.training import losses
 from tests.planning.models import made_recipe, made_step
+
+
+@cache
+def plan_on_paper(gpus: int = 1, **training: object) -> Plan:
+    """The plan of one training, made once: its step is watched in half a second."""
+    plan = plan_recipe(made_recipe(**training), device="h200", gpus=gpus)
+    assert isinstance(plan, Plan)
+    return plan
 
 
 def test_a_plan_on_paper_adds_up() -> None:
@@ -68,7 +77,7 @@ def test_a_large_batch_is_drawn_out_from_small_ones(monkeypatch: pytest.MonkeyPa
 
 
 def test_accumulation_and_averages_are_counted() -> None:
-    one = plan_recipe(made_recipe(), device="h200")
+    one = plan_on_paper()
     two = plan_recipe(made_recipe(accumulation=2, ema=0.9), device="h200")
     assert two.memory.averaging == two.memory.weights
     assert two.run.tokens_per_step == 2 * one.run.tokens_per_step
@@ -157,8 +166,8 @@ def test_accumulated_batches_are_taken_whole_and_shared_only_once() -> None:
 
 
 def test_efficiency_is_against_as_many_devices_as_fast_as_one_alone() -> None:
-    several = plan_recipe(made_recipe(compile="auto", steps=1000), device="h200", gpus=5)
-    one = plan_recipe(made_recipe(compile="auto", steps=1000), device="h200")
+    several = plan_on_paper(5, compile="auto", steps=1000)
+    one = plan_on_paper(compile="auto", steps=1000)
     assert several.together is not None
     assert one.tokens_per_second is not None
     assert one.execution.cuda_graphs, (
@@ -175,7 +184,7 @@ def test_efficiency_is_against_as_many_devices_as_fast_as_one_alone() -> None:
 
 
 def test_devices_that_gain_nothing_are_said() -> None:
-    plan = plan_recipe(made_recipe(compile="auto", steps=1000), device="h200", gpus=5)
+    plan = plan_on_paper(5, compile="auto", steps=1000)
     (remark,) = plan.remarks()
     assert "5 devices are no faster than 1 (" in remark
     assert "raise training.batch_tokens (600 is the recipe's batch on each" in remark
@@ -236,7 +245,7 @@ def test_what_does_not_fit_is_planned_with_a_remedy_that_does() -> None:
 
 
 def test_published_figures_are_not_called_measured() -> None:
-    assert plan_recipe(made_recipe(), device="h200").as_dict()["device"]["measured"] is False
+    assert plan_on_paper().as_dict()["device"]["measured"] is False
 
 
 def test_attention_without_a_kernel_of_its_own_is_said_to_be_among_the_products() -> None:

@@ -4,7 +4,6 @@ that waits for a dead one.
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,14 @@ from headwise.training.process_group import (
     world_size,
 )
 from headwise.training.session import TIMINGS
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 CLOSE = {"rel": 1e-5, "abs": 1e-6}
 
 
 def run_several(directory: Path, *scenarios: str, timeout: float = 300) -> dict[str, Any]:
-    done = subprocess.run(
+    done = run_python(
         [sys.executable, "-m", "tests.training.several", str(directory), *scenarios],
         cwd=ROOT,
         env={

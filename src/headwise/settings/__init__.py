@@ -9,6 +9,7 @@ Defaults are on the field and nowhere else. A choice is a union of small types t
 from headwise.settings.checking import Settings, check_settings, overrides_name
 from headwise.settings.overrides import apply_overrides
 from headwise.settings.reading import DEFAULT_TASK, MAX_RECIPE_BYTES, read_settings_file, read_yaml
+from headwise.settings.writing import write_yaml
 
 __all__ = [
     "DEFAULT_TASK",
@@ -19,4 +20,5 @@ __all__ = [
     "overrides_name",
     "read_settings_file",
     "read_yaml",
+    "write_yaml",
 ]

@@ -26,9 +26,11 @@ Tested against: an example package (examples/plugin) that is installed, used and
 """
 
 import logging
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -79,7 +81,27 @@ class FoundKinds(Generic[AnyKind]):
 def added_words(group: str) -> list[str]:
     """The names of the kinds that installed packages add to a choice; nothing is imported for the
     answer."""
-    return sorted({entry.name for entry in entry_points(group=group)})
+    return sorted({entry.name for entry in _entries(group)})
+
+
+def _entries(group: str) -> tuple[EntryPoint, ...]:
+    """What installed packages add to a group. Reading their metadata takes as long as checking a
+    recipe, so it is read again only when a directory of packages has changed."""
+    return _entries_in(group, tuple(map(_state_of, sys.path)))
+
+
+def _state_of(place: str) -> tuple[str, int]:
+    """A directory (or archive) of packages, and when something was last installed into it."""
+    path = os.path.abspath(place)
+    try:
+        return path, os.stat(path).st_mtime_ns
+    except OSError:
+        return path, 0
+
+
+@lru_cache(maxsize=64)
+def _entries_in(group: str, places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=group))
 
 
 def load_value(group: str, word: object, base: type[Base]) -> Base | None:
@@ -215,7 +237,7 @@ def _warn_once(message: str) -> None:
 
 
 def _find(group: str, word: object) -> EntryPoint | None:
-    found = [entry for entry in entry_points(group=group) if entry.name == word]
+    found = [entry for entry in _entries(group) if entry.name == word]
     packages = sorted({_package(entry) for entry in found})
     if len(packages) > 1:
         noun, noun_zh = _noun(group)

@@ -121,15 +121,19 @@ _BASES: Mapping[str, type[_Outlined]] = {
 
 def outline_of(task: object) -> type[pydantic.BaseModel] | None:
     """The outlined recipe type of a built-in task; None: there is none."""
-    held = read_outline()
-    name = held["tasks"].get(task) if isinstance(task, str) else None
-    return None if name is None else _ClassMaker(held["types"]).find(name)
+    name = read_outline()["tasks"].get(task) if isinstance(task, str) else None
+    return None if name is None else _class_maker().find(name)
 
 
 @cache
 def read_outline() -> Any:
     """The content of the file: the recipe type of each task, and every type."""
     return json.loads(FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def _class_maker() -> "_ClassMaker":
+    return _ClassMaker(read_outline()["types"])
 
 
 class _ClassMaker:

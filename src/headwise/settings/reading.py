@@ -8,7 +8,9 @@ Tested against: each of these alone, every shipped recipe, hostile files (tests/
 generated text.
 """
 
+import copy
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +92,7 @@ _PlainLoader.add_implicit_resolver(
 def read_yaml(text: str, *, file: Path | str | None = None) -> Any:
     """Plain YAML data; tags, aliases and repeated keys are errors with their line."""
     try:
-        return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader, made stricter
+        return copy.deepcopy(_data_of(text))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         detail, line = _explain(error, text)
         raise SettingsError(
@@ -100,6 +102,13 @@ def read_yaml(text: str, *, file: Path | str | None = None) -> Any:
             file=file,
             line=line,
         ) from error
+
+
+@lru_cache(maxsize=64)
+def _data_of(text: str) -> Any:
+    """Kept, because a training reads its recipe several times, which takes a hundred times as long
+    as a copy of the data."""
+    return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader, made stricter
 
 
 def _explain(error: Exception, text: str) -> tuple[str, int | None]:

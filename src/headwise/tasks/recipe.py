@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from headwise.errors import SettingsError
 from headwise.settings import (
     DEFAULT_TASK,
@@ -18,12 +16,13 @@ from headwise.settings import (
     check_settings,
     overrides_name,
     read_settings_file,
+    write_yaml,
 )
 from headwise.settings.added_kinds import describe_words, words_in
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.arguments import require_texts
 from headwise.tasks.recipe_files import find_recipe
-from headwise.tasks.table import added_tasks, find_entry, task_words
+from headwise.tasks.table import find_added_task, find_entry, task_words
 from headwise.tasks.translation.recipe import TranslationRecipe
 
 
@@ -94,11 +93,10 @@ def complete_recipe(data: Mapping[str, Any]) -> dict[str, Any]:
 def recipe_to_save(recipe: AnyRecipe) -> dict[str, Any]:
     """The resolved recipe as plain data; where it uses words of other packages, with the
     packages."""
-    words = [one for one in added_tasks() if one.word == recipe.task]
-    return {**recipe.model_dump(mode="json"), **describe_words([*words, *words_in(recipe)])}
+    words = [*find_added_task(recipe.task), *words_in(recipe)]
+    return {**recipe.model_dump(mode="json"), **describe_words(words)}
 
 
 def write_recipe(recipe: AnyRecipe) -> str:
     """The resolved recipe as YAML; `load_recipe` of it gives an equal recipe."""
-    data = recipe_to_save(recipe)
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+    return write_yaml(recipe_to_save(recipe))

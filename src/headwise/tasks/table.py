@@ -198,6 +198,14 @@ def added_tasks() -> list[AddedWord]:
     return [describe_word(GROUP, word) for word in task_words()[len(TASKS) :]]
 
 
+def find_added_task(word: str) -> list[AddedWord]:
+    """The task of this word, if an installed package adds it; the packages are looked through only
+    for a word that is not built in."""
+    if any(entry.word == word for entry in TASKS):
+        return []
+    return [one for one in added_tasks() if one.word == word]
+
+
 def _import(place: str) -> Any:
     """What `module:name` names; a failure in another package is explained."""
     module, _, name = place.partition(":")

@@ -15,11 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from headwise.errors import CheckpointError, SettingsError, UsageError
 from headwise.language import say
-from headwise.settings import read_settings_file
+from headwise.settings import read_settings_file, write_yaml
 from headwise.settings.added_kinds import PACKAGES, MissingPackageError
 from headwise.storage import MANIFEST
 
@@ -52,7 +50,7 @@ Complete = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 def sealed_recipe(recipe: Mapping[str, Any]) -> str:
     """The text of `recipe.yaml`."""
-    text = yaml.safe_dump(dict(recipe), sort_keys=False, allow_unicode=True, width=100)
+    text = write_yaml(dict(recipe))
     return f"{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()}\n"
 
 

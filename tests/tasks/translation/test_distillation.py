@@ -5,7 +5,6 @@ interrupted and whoever helped, and refusals before anything is written.
 import json
 import logging
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from headwise.tasks.translation.distillation_request import DistillationRequest,
 from headwise.tasks.translation.distillation_search import Distilled, Distiller
 from headwise.tasks.translation.distillation_shards import WorkDirectory, part_of_output
 from headwise.tasks.translation.translator import Translator
+from tests.processes import run_python
 
 ROOT = Path(__file__).resolve().parents[3]
 COUNT, SHARD = 37, 7
@@ -324,7 +324,7 @@ def test_the_fingerprint_is_that_of_the_model_and_not_of_its_place(tiny_run, tmp
 
 
 def run_scenarios(directory: Path, model: Path, *names: str) -> dict[str, Any]:
-    done = subprocess.run(
+    done = run_python(
         [sys.executable, "-m", "tests.tasks.translation.distilling", directory, model, *names],
         cwd=ROOT,
         env={

@@ -1,6 +1,7 @@
 """Runs that learn from samples: resuming to the same bits, the log, starting from a finished
 translator, rewards of other packages, and learning itself."""
 
+import copy
 import json
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ from headwise.weights import weights_of
 from tests.promises.recipes import weights_of_run
 from tests.promises.stopping import StopAtStep
 from tests.settings.test_added_kinds import install
-from tests.tasks.tiny import tiny_recipe, train_tiny
+from tests.tasks.tiny import tiny_recipe
 from tests.tasks.translation.sampled_models import (
     batch_of,
     build,
@@ -38,6 +39,8 @@ MIXER = (
     "annealing: {tokens: 2, every: 2}}"
 )
 TRAINED = ("data.valid=null", "data.test=null", "training.schedule.warmup=2")
+SMALL = ("training.batch_tokens=256", "decoding.max_length=8")
+"""Sampling takes as many steps as the longest translation has tokens."""
 
 
 def log_of(run: Path) -> list[dict[str, Any]]:
@@ -52,7 +55,7 @@ def log_of(run: Path) -> list[dict[str, Any]]:
     ids=["reinforce", "minimum_risk", "mixer"],
 )
 def test_a_resumed_run_is_the_uninterrupted_one(words: tuple[str, ...], tmp_path: Path) -> None:
-    recipe = tiny_recipe(*TRAINED, *words)
+    recipe = tiny_recipe(*TRAINED, *SMALL, *words)
     train(recipe, run=tmp_path / "whole")
     with pytest.raises(TrainingStopped):
         train(recipe, run=tmp_path / "run", events=StopAtStep(3))
@@ -69,12 +72,10 @@ def test_a_resumed_run_is_the_uninterrupted_one(words: tuple[str, ...], tmp_path
         assert line["entropy"] > 0
 
 
-def test_a_finished_translator_goes_on(tmp_path: Path) -> None:
-    train_tiny(tmp_path / "first")
-    start = f"model.start_from={tmp_path / 'first'}"
-    train(tiny_recipe(RISK, start), run=tmp_path / "second")
-    words = (MIXER, "model.reward_baseline=true", start)
-    train(tiny_recipe(*words), run=tmp_path / "third")
+def test_a_finished_translator_goes_on(tiny_run: Path, tmp_path: Path) -> None:
+    brief = (f"model.start_from={tiny_run}", "training.steps=3", *SMALL)
+    train(tiny_recipe(RISK, *brief), run=tmp_path / "second")
+    train(tiny_recipe(MIXER, "model.reward_baseline=true", *brief), run=tmp_path / "third")
     assert (tmp_path / "third/model").is_dir()
 
 
@@ -159,14 +160,16 @@ def mean_greedy(loss: SequenceLoss) -> float:
 )
 def test_rewards_teach_and_a_constant_reward_does_not(objective: str) -> None:
     """A copy task, begun by cross-entropy and left before it is learned."""
+    settings = {"batch_tokens": 128, "device": "cpu", "precision": "fp32"}
+    schedule = {"kind": "constant", "peak": 0.003}
+    first = TrainingSettings.model_validate({**settings, "steps": 25, "schedule": schedule})
+    begun = build(sampled_recipe("{kind: reinforce}", *without_dropout(), longest=4))
+    run_loop(TranslationLoss(begun, 0.0), Copies(), first)  # type: ignore[arg-type]
     found = {}
-    for reward in ("{kind: sentence_bleu}", "{kind: constant}"):
+    # A reward that moves no weight in ten updates moves none in sixty.
+    for reward, steps in (("{kind: sentence_bleu}", 60), ("{kind: constant}", 10)):
         recipe = sampled_recipe(f"{objective}, reward: {reward}}}", *without_dropout(), longest=4)
-        model = build(recipe)
-        settings = {"batch_tokens": 128, "device": "cpu", "precision": "fp32"}
-        schedule = {"kind": "constant", "peak": 0.003}
-        first = TrainingSettings.model_validate({**settings, "steps": 25, "schedule": schedule})
-        run_loop(TranslationLoss(model, 0.0), Copies(), first)  # type: ignore[arg-type]
+        model = copy.deepcopy(begun)
         judge = loss_of(
             sampled_recipe("{kind: reinforce}", *without_dropout(), longest=4),
             model,
@@ -175,7 +178,7 @@ def test_rewards_teach_and_a_constant_reward_does_not(objective: str) -> None:
         assert isinstance(judge, SequenceLoss)
         before = {name: one.clone() for name, one in weights_of(model).items()}
         start = mean_greedy(judge)
-        then = first.model_copy(update={"steps": 60})
+        then = first.model_copy(update={"steps": steps})
         run_loop(loss_of(recipe, model, tokenizers=letters()), Copies(), then)  # type: ignore[arg-type]
         found[reward] = mean_greedy(judge) - start
         if "constant" in reward:

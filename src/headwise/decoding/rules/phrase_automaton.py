@@ -25,6 +25,8 @@ Tested against `occurs` on random texts, cut into pieces and bytes at random.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,11 +133,20 @@ def kind_after(kind: int, symbol: int) -> int:
     return after if before in (None, kind) else kind_of(symbol)
 
 
+@cache
+def _kinds_after() -> NDArray[np.int64]:
+    """[kind, symbol]: `kind_after`."""
+    return np.array(
+        [[kind_after(kind, symbol) for symbol in range(NUM_SYMBOLS)] for kind in range(ESCAPED + 1)]
+    )
+
+
 class _Builder:
     """Chains are numbered as they are found; chain 0 is empty."""
 
     def __init__(self, phrases: Sequence[Phrase], symbols: frozenset[int]) -> None:
         self.phrases, self.symbols = phrases, symbols
+        self.ordered = np.array(sorted(symbols), dtype=np.int64)
         self.beginnings: dict[int, list[tuple[int, Phrase]]] = {}
         for number, phrase in enumerate(phrases):
             self.beginnings.setdefault(phrase.content[0], []).append((number, phrase))
@@ -187,11 +198,20 @@ class _Builder:
         return self.states[state]
 
     def _read_beginnings(self, kind: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The moves of a state without matches."""
+        """The moves of a state without matches. Symbols that begin no phrase differ in their kind
+        alone: the first of each kind is read, and stands for the others."""
         moves, found = np.zeros((2, NUM_SYMBOLS), dtype=np.int32)
-        for symbol in sorted(self.symbols):
+        after = np.array(self.kinds)[_kinds_after()[kind, self.ordered]]
+        is_read = np.isin(self.ordered & 255, list(self.beginnings))
+        plain = np.flatnonzero(~is_read)
+        is_read[plain[np.unique(after[plain], return_index=True)[1]]] = True
+        for symbol in self.ordered[is_read].tolist():
             chain, found[symbol] = self._read(kind, 0, symbol)
             moves[symbol] = self._number_of(kind_after(kind, symbol), chain)
+        others = self.ordered[~is_read]
+        self.known.update(dict.fromkeys(zip(repeat(kind), repeat(0), others.tolist()), (0, 0)))
+        numbers = [self.states.get((found_kind, 0), 0) for found_kind in range(ESCAPED + 1)]
+        moves[others] = np.array(numbers)[after[~is_read]]
         return moves, found
 
     def _read(self, kind: int, chain: int, symbol: int) -> tuple[int, int]:

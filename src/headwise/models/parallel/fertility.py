@@ -89,8 +89,11 @@ def sample_fertilities(
     drawn = torch.multinomial(
         probabilities.flatten(0, 1), num_samples, replacement=True, generator=generator
     )
-    samples = drawn.T.reshape(num_samples, *segment.shape)
-    return torch.stack([_at_least_one(sample, logits, segment) for sample in samples])
+    samples = drawn.T.reshape(num_samples * segment.shape[0], segment.shape[1])
+    again = (num_samples, 1)
+    return _at_least_one(samples, logits.repeat(*again, 1), segment.repeat(again)).view(
+        num_samples, *segment.shape
+    )
 
 
 def _at_least_one(fertility: Tensor, logits: Tensor, segment: Tensor) -> Tensor:
