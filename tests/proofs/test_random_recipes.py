@@ -1,7 +1,6 @@
 """R13: recipes drawn from the published schema. Each is refused with a sentence of ours, or
 trained, saved, loaded and used."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,12 +13,6 @@ from tests.proofs.recipe_use import use_recipe, write_files
 
 FEW, PART, PARTS = 40, 500, 10
 MAX_SHOWN = 10
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flushing protects from a power cut, which no test makes."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def try_recipes(numbers: range, directory: Path) -> tuple[int, list[str]]:

@@ -1,6 +1,5 @@
 """A finished tiny run to damage, and the table that `make reliability` prints at the end."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -56,13 +55,6 @@ def short_forms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShortForms
 def _run(finished_run: Path, tmp_path: Path) -> Path:
     """A copy of it, to be changed."""
     return Path(shutil.copytree(finished_run, tmp_path / "run"))
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flushing protects from a power cut, which no test makes: a killed process leaves what it
-    wrote."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture

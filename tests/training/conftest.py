@@ -1,8 +1,5 @@
-"""Products here are a few numbers large: a second thread would only wait for the first. Nor is the
-disk waited for: flushing protects from a power cut, which no test makes (a killed process leaves
-what it wrote)."""
+"""Products here are a few numbers large: a second thread would only wait for the first."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,8 +7,7 @@ import torch
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+def _one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
