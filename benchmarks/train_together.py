@@ -2,10 +2,11 @@
 
     python benchmarks/train_together.py PLAN.yaml RUNS [--minutes 9] [--at-once 4] [--threads 1]
 
-A model of three million parameters leaves much of a large GPU idle, so a few trainings side by side
-finish sooner than one after the other; on an H200 four fill it if their updates are recorded and
-have 16,384 tokens or more (seventeen were no faster, and all of them late: docs/experiments). Put
-what matters most first. A plan names each command, and what it waits for:
+A model of three million parameters leaves a large GPU idle while it compiles, validates and starts,
+and with small batches also between its updates. So a few trainings side by side finish sooner than
+one after the other. More than four gain nothing on an H200 if their updates are recorded and have
+16,384 tokens or more: one such training fills it, and all would be late together. Put what matters
+most first. A plan names each command, and what it waits for:
 
     teacher:
       command: train multi30k-en-de --run {runs}/teacher
