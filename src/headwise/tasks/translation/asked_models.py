@@ -10,10 +10,11 @@ the three.
 
 from typing import TYPE_CHECKING
 
+from headwise.neighbours.search import NearestSearch
 from headwise.neighbours.settings import MemorySettings
 from headwise.tasks.translation.fused_language_model import FusedLanguageModel, load_fused
 from headwise.tasks.translation.judge import TranslatorJudge, load_judge
-from headwise.tasks.translation.memory import TranslatorMemory
+from headwise.tasks.translation.memory import TranslatorMemory, open_memory
 
 if TYPE_CHECKING:
     from headwise.tasks.translation.translator import Translator
@@ -26,7 +27,8 @@ class AskedModels:
         self._translator = translator
         self._judges: dict[str, TranslatorJudge] = {}
         self._language_models: dict[str, FusedLanguageModel] = {}
-        self._memories: dict[MemorySettings, TranslatorMemory] = {}
+        self._searches: dict[str, NearestSearch] = {}
+        """Of memories, by store: requests to a server ask one store with many settings."""
 
     def judge(self, path: str) -> TranslatorJudge:
         if path not in self._judges:
@@ -43,6 +45,6 @@ class AskedModels:
         return self._language_models[path]
 
     def memory(self, asked: MemorySettings) -> TranslatorMemory:
-        if asked not in self._memories:
-            self._memories[asked] = TranslatorMemory(self._translator, asked)
-        return self._memories[asked]
+        if asked.store not in self._searches:
+            self._searches[asked.store] = open_memory(self._translator, asked)
+        return TranslatorMemory(self._translator, self._searches[asked.store], asked)
