@@ -108,7 +108,11 @@ class PipeWorker(Worker):
                 job.cancel()
             return
         search = self.search(frame["settings"])
-        run_continuously = search.run_continuously if search.can_run_continuously else None
+        try:
+            run_continuously = search.run_continuously if search.can_run_continuously else None
+        except HeadwiseError as error:  # a memory that was taken away
+            self.send({"job": frame["job"], "error": [error.en, error.zh]})
+            return
         parts = []
         for ids, prefix, number in frame["sentences"]:
             sentence = EncodedSentence(tuple(ids), tuple(prefix), number)
