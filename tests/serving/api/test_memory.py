@@ -184,7 +184,7 @@ def test_stores_that_do_not_fit_are_refused_before_the_server_listens(
     with pytest.raises(UsageError, match="none of the models given"):
         attach_memories({}, [str(store)])
     mine = load_models([f"mine={tiny_run}"], device="cpu", precision="fp32")
-    with pytest.raises(UsageError, match="has the memory .* already"):
+    with pytest.raises(UsageError, match=r"has the memory .* already"):
         attach_memories(mine, [str(store), str(store)])
     with pytest.raises(CheckpointError, match="is not a store"):
         attach_memories(mine, [str(tmp_path)])
