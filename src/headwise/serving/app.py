@@ -23,6 +23,7 @@ from headwise.errors import HeadwiseError
 from headwise.serving.api import (
     attend,
     demo,
+    exposure,
     health,
     kinds,
     language,
@@ -55,6 +56,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     trace.router,
     timing.router,
     memory.router,
+    exposure.router,
     attend.router,
     positions.router,
     kinds.router,
