@@ -50,6 +50,7 @@ export function mount(root, context) {
       ...(state.weight ? { weight: Number(state.weight) } : {}),
     }),
     onTrace: (next, asked) => {
+      if (reply && reply.source_text !== next.source_text) update({ place: "" });
       [reply, request] = [next, asked];
       words = wordsOf(reply);
       choose(startingPlace(), false);
@@ -115,6 +116,7 @@ export function mount(root, context) {
     return text(word.changed ? "memory.read_changed" : "memory.read", {
       word: word.text,
       probability: percent(word.probability),
+      model: percent(word.own),
       memory: percent(word.memory),
     });
   }
