@@ -133,6 +133,12 @@ export function mount(root, context) {
     ];
   }
 
+  /** @param {any} one a choice of the model */
+  function shareOf({ log_probability }) {
+    const share = Math.exp(log_probability);
+    return share < 0.001 ? text("exposure.little") : percent(share);
+  }
+
   /** @param {any} reply */
   function drawLikely(reply) {
     const hadFocus = likely.contains(document.activeElement);
@@ -155,7 +161,7 @@ export function mount(root, context) {
             },
           },
           ...pieceParts(one.piece),
-          make("small", { class: "quiet" }, ` ${percent(Math.exp(one.log_probability))}`),
+          make("small", { class: "quiet" }, ` ${shareOf(one)}`),
         ),
       ),
     );
@@ -200,6 +206,7 @@ export function mount(root, context) {
 
   return () => {
     last.abort();
+    agreement.end();
     sentence.end();
   };
 }
