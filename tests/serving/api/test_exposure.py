@@ -1,5 +1,5 @@
-"""`/v1/exposure`: its continuations are those of the parts of `headwise exposure`, tails are common
-ends, and what cannot be is refused."""
+"""`/v1/exposure`: its continuations are those of the parts of `headwise exposure`,
+and what cannot be is refused."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from headwise.explorer.data.wrong_beginning import Continuation, same_tail
 from headwise.pocket import sentences
 from headwise.serving.app import create_app
 from headwise.serving.http.server_settings import ServerSettings
@@ -90,20 +89,6 @@ def test_without_a_reference_the_models_own_words_are_right(exposed: TestClient)
     typed = ask(exposed, model="mine", text=source, wrong="zwei")
     assert typed["wrong"]["text"].startswith("zwei")
     assert typed["wrong"]["forced"] == typed["right"]["forced"]
-
-
-def continuation(tokens: str, *, forced: int = 1, finished: bool = True) -> Continuation:
-    return Continuation(tuple(map(ord, tokens)), tokens, forced, finished, ())
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong", "count"),
-    [("abcd", "xbcd", 4), ("abcd", "xyd", 2), ("abcd", "xbce", 0), ("ab", "cb", 2), ("a", "b", 0)],
-)
-def test_the_common_tail(right: str, wrong: str, count: int) -> None:
-    assert same_tail(continuation(right), continuation(wrong)) == count
-    assert same_tail(continuation(right), continuation(wrong, finished=False)) == 0
-    assert same_tail(continuation(right, forced=len(right)), continuation(wrong)) == 0
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Continuation:
+class ForcedTranslation:
     """A translation whose first tokens were forced."""
 
     tokens: Tokens
@@ -62,8 +62,8 @@ class WrongBeginning:
     """What the model writes by itself."""
     likely: tuple[TokenChoice, ...]
     """First tokens that the model finds probable, without the right one."""
-    right: Continuation
-    wrong: Continuation
+    right: ForcedTranslation
+    wrong: ForcedTranslation
     num_same: int
     """Tokens of the common tail, the end included."""
     agreement: DecoderAgreement | None
@@ -113,7 +113,7 @@ def _next(translator: Translator, tokens: Tokens) -> tuple[str, ...]:
     return (*(name_token(tokenizer, token) for token in tokens), "</s>")
 
 
-def same_tail(one: Continuation, other: Continuation) -> int:
+def same_tail(one: ForcedTranslation, other: ForcedTranslation) -> int:
     """How many tokens both end with, forced ones excepted; the end alone is no agreement."""
     if not (one.finished and other.finished):
         return 0
@@ -138,7 +138,7 @@ class _Writer:
         self.settings = translator.within_positions(settings)
         self.before_step = before_step
 
-    def write(self, beginning: Tokens) -> Continuation:
+    def write(self, beginning: Tokens) -> ForcedTranslation:
         translator, target = self.translator, self.translator.tokenizers.target
         rules = replace(encode_phrases(self.settings, target), prefix=beginning)
         check_sentence_rules(rules, limit=limit_for(self.settings.max_length, len(self.source)))
@@ -155,7 +155,7 @@ class _Writer:
             before_step=self.before_step,
         )
         text = on_one_line(target.decode(best.tokens))
-        return Continuation(tuple(best.tokens), text, len(beginning), best.finished, steps)
+        return ForcedTranslation(tuple(best.tokens), text, len(beginning), best.finished, steps)
 
 
 @torch.inference_mode()

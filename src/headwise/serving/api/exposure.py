@@ -14,16 +14,16 @@ from headwise.comparing.exposure import check_steps
 from headwise.decoding.rules.phrases import encode_prefix
 from headwise.explorer.data.next_token_choices import TokenChoice
 from headwise.explorer.data.trace_json import pack_side
-from headwise.explorer.data.wrong_beginning import Continuation, WrongBeginning, continue_both
+from headwise.explorer.data.wrong_beginning import ForcedTranslation, WrongBeginning, continue_both
 from headwise.serving.api.decoding_options import choose_settings
 from headwise.serving.api.trace import check_length, count_steps
 from headwise.serving.http.errors import Refusal
 from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.schemas.exposure import (
-    ContinuationReply,
+    DriftReply,
     ExposureBody,
     ExposureReply,
-    PositionReply,
+    ForcedReply,
     RankedTokenReply,
 )
 from headwise.serving.schemas.limits import MAX_BEGINNING_TOKENS
@@ -103,9 +103,9 @@ def _choice(one: TokenChoice) -> dict[str, Any]:
     return {"token": one.token, "piece": one.piece, "log_probability": value}
 
 
-def _continuation(one: Continuation, language: str) -> ContinuationReply:
+def _continuation(one: ForcedTranslation, language: str) -> ForcedReply:
     tokens = [RankedTokenReply(**_choice(step.chosen), rank=step.rank) for step in one.steps]
-    return ContinuationReply(
+    return ForcedReply(
         text=one.text,
         forced=one.num_forced,
         finished=one.finished,
@@ -114,7 +114,7 @@ def _continuation(one: Continuation, language: str) -> ContinuationReply:
     )
 
 
-def _positions(found: WrongBeginning) -> list[PositionReply] | None:
+def _positions(found: WrongBeginning) -> list[DriftReply] | None:
     if found.agreement is None:
         return None
     numbers = zip(
@@ -124,7 +124,7 @@ def _positions(found: WrongBeginning) -> list[PositionReply] | None:
         strict=True,
     )
     return [
-        PositionReply(
+        DriftReply(
             reference=reference,
             own=own,
             agreement=agreement > 0.5,

@@ -47,7 +47,7 @@ class RankedTokenReply(ChoiceReply):
     rank: int = Field(description="1: nothing was more probable to the model")
 
 
-class ContinuationReply(Reply):
+class ForcedReply(Reply):
     text: str
     forced: int = Field(description="tokens that were forced")
     finished: bool
@@ -55,7 +55,7 @@ class ContinuationReply(Reply):
     tokens: list[RankedTokenReply] = Field(description="with the end, if it was written")
 
 
-class PositionReply(Reply):
+class DriftReply(Reply):
     reference: str = Field(description="the next token of the reference")
     own: str = Field(description="the next token of the model's own translation")
     agreement: bool = Field(description="whether both predict the same next token")
@@ -70,12 +70,12 @@ class ExposureReply(Reply):
     warning: InputWarningReply
     target_text: str = Field(description="what the model writes by itself")
     likely: list[ChoiceReply] = Field(description="first tokens, the right one excepted")
-    right: ContinuationReply
-    wrong: ContinuationReply
+    right: ForcedReply
+    wrong: ForcedReply
     same: int = Field(
         description="tokens that both end with, the end included; 0 if they do not meet again"
     )
-    positions: list[PositionReply] | None = Field(
+    positions: list[DriftReply] | None = Field(
         description=(
             "the decoder along the reference and along its own translation; null without a "
             "reference"
