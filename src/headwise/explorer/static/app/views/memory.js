@@ -153,10 +153,19 @@ export function mount(root, context) {
         class: `memory-word${word.changed ? " changed" : ""}`,
         "aria-pressed": String(isChosen),
         "aria-label": describe(word),
-        onclick: () => choose(word.places[0]),
+        onclick: () => choose(leadOf(word)),
       },
       make("span", { class: "memory-text" }, word.text, word.changed ? " ◆" : ""),
       makeParts(word.own, word.memory),
+    );
+  }
+
+  /** The piece that tells most: one that the memory changed, or the first that is no bare mark. */
+  function leadOf(/** @type {any} */ { places }) {
+    return (
+      places.find((place) => reply.places[place].changed) ??
+      places.find((place) => reply.target.pieces[place] !== "▁") ??
+      places[0]
     );
   }
 
