@@ -19,7 +19,6 @@ from headwise.errors import UsageError
 from headwise.neighbours.settings import MemorySettings
 from headwise.neighbours.store import NeighbourStore
 from headwise.serving.work.loaded_models import LoadedModel
-from headwise.tasks.memory_reader import fingerprint_of
 from headwise.tasks.translation.translator import Translator
 
 
@@ -49,7 +48,7 @@ def attach_memories(
 
 def _owns(translator: Translator, path: str) -> bool:
     known = NeighbourStore.open(path).header.model.fingerprint
-    return known == fingerprint_of(translator.bundle.directory)
+    return known == translator.asked_models.fingerprint
 
 
 def _open(translator: Translator, path: str) -> MemorySettings | None:

@@ -8,10 +8,12 @@ Settings name them by their paths. Nothing is loaded before a search needs it. T
 the three.
 """
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from headwise.neighbours.search import NearestSearch
 from headwise.neighbours.settings import MemorySettings
+from headwise.tasks.memory_reader import fingerprint_of
 from headwise.tasks.translation.fused_language_model import FusedLanguageModel, load_fused
 from headwise.tasks.translation.judge import TranslatorJudge, load_judge
 from headwise.tasks.translation.memory import TranslatorMemory, open_memory
@@ -43,6 +45,12 @@ class AskedModels:
         if path not in self._language_models:
             self._language_models[path] = load_fused(path, self._translator.tokenizers.target)
         return self._language_models[path]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """By which a store knows the translator; a worker process reads it before the copy of the
+        bundle that it was loaded from is removed."""
+        return fingerprint_of(self._translator.bundle.directory)
 
     def memory(self, asked: MemorySettings) -> TranslatorMemory:
         if asked.store not in self._searches:

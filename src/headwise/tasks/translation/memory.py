@@ -32,7 +32,6 @@ from headwise.neighbours.mixture import mix_chosen, vote, weigh
 from headwise.neighbours.search import FoundNeighbours, NearestSearch
 from headwise.neighbours.settings import MemorySettings
 from headwise.neighbours.store import NeighbourStore, StoredEntry
-from headwise.tasks.memory_reader import fingerprint_of
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 if TYPE_CHECKING:
@@ -160,7 +159,8 @@ def open_memory(translator: "Translator", settings: MemorySettings) -> NearestSe
     refuse_parallel(translator, translator.bundle.directory)
     store = NeighbourStore.open(settings.store)
     bundle = translator.bundle.directory
-    store.check_model(fingerprint_of(bundle), "translation", model=bundle)
+    fingerprint = translator.asked_models.fingerprint
+    store.check_model(fingerprint, "translation", model=bundle)
     return TokenMemory.open(store, settings).search
 
 
