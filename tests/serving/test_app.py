@@ -38,6 +38,7 @@ def test_models_are_listed_with_their_languages(client: TestClient) -> None:
         "architecture": "encoder_decoder",
         "output_form": "steps",
         "pocket_wordings": "one",
+        "memory": None,
     }
     assert {"greedy", "beam", "sampling"} < {one["kind"] for one in decodings}
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from headwise.tasks.memory_building import build
+from headwise.tasks.translation.translator import Translator
 from tests.serving.api.test_translate import KNOWN
 from tests.serving.server_process import ServerProcess, ask
 
@@ -282,3 +284,18 @@ def test_a_signal_finishes_what_was_accepted_and_refuses_the_rest(server: Server
     log = server.log.read_text(encoding="utf-8")
     assert "Traceback" not in log
     assert SENTENCES[0] not in log
+
+
+def test_a_worker_process_asks_the_memory(tiny_run: Path, tmp_path: Path) -> None:
+    corpus = "{kind: pocket, split: train, count: 20}"
+    build(tiny_run, tmp_path / "store", [corpus], key_type="float32")
+    translator = Translator.load(tiny_run, device="cpu")
+    changes = ["kind=greedy", f"memory.store={tmp_path / 'store'}", "memory.weight=0.9"]
+    own = [one.text for one in translator(SENTENCES[:6], translator.settings(changes))]
+    options, log = ("--memory", "store"), tmp_path / "log.txt"
+    with ServerProcess(*options, model=f"mine={tiny_run}", log=log) as server:
+        body = {"texts": SENTENCES[:6], "split": False, "memory": {"weight": 0.9}}
+        status, reply = server.ask("POST", "/v1/translate", body)
+        assert (status, [one["text"] for one in reply["translations"]]) == (200, own)
+        told = server.ask("POST", "/v1/memory", {"text": SENTENCES[0], "weight": 0.9})[1]
+        assert told["target_text"] == own[0]

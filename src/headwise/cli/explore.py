@@ -9,7 +9,14 @@ from typing import get_args
 
 from headwise.cli.options.model_paths import ServedModelPath
 from headwise.cli.options.parser import add_computing
-from headwise.cli.serve import add_listening, announce, require_server, server_settings
+from headwise.cli.serve import (
+    add_listening,
+    add_stores,
+    announce,
+    load_given,
+    require_server,
+    server_settings,
+)
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -55,6 +62,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "模型或运行目录，或 名称=目录（默认：runs/demo 与 runs/demo-XX-YY 中的演示）",
         ),
     )
+    add_stores(parser)
     add_listening(parser)
     parser.add_argument(
         "--no-browser",
@@ -84,7 +92,6 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.serving.uvicorn_server import open_socket, serve
-    from headwise.serving.work.loaded_models import load_models
 
     if arguments.runs is None and Path("runs").is_dir():
         arguments.runs = "runs"
@@ -94,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         # The directory of the demo may not exist yet, but its curves will appear there.
         settings = settings.model_copy(update={"demo": DEMO, "runs": settings.runs or DEMO.parent})
         given = find_demos(DEMO)
-    models = load_models(given, device=arguments.device, precision=arguments.precision)
+    models = load_given(arguments, given)
     if settings.port == USUAL_PORT:
         # Another program may use the port; then a free one is chosen.
         try:

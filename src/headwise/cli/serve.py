@@ -3,9 +3,11 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from headwise.cli.options.memory import StorePath
 from headwise.cli.options.model_paths import ServedModelPath
 from headwise.cli.options.parser import add_computing
 from headwise.cli.options.paths import Input
@@ -32,8 +34,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise serve runs/demo other=runs/zh-en --host 0.0.0.0 --keys keys.txt\n"
             '  curl HOST:8000/v1/models -H "Authorization: Bearer hw_…"\n\n'
             "Addresses: / (the page of `headwise explore`); /v1/translate, /v1/trace, /v1/row, "
-            "/v1/occlude, /v1/time and /v1/wordings (translators), /v1/score and /v1/predict "
-            "(language models), /v1/vectors (word vectors), /v1/attend, /v1/positions, "
+            "/v1/occlude, /v1/time, /v1/wordings, /v1/memory and /v1/exposure (translators), "
+            "/v1/score and /v1/predict (language models), "
+            "/v1/vectors (word vectors), /v1/attend, /v1/positions, "
             "/v1/patterns, /v1/kinds and /v1/costs, "
             "/v1/runs and /v1/runs/log (--runs), /v1/models, /translate, /detect and /languages "
             "(LibreTranslate), /healthz, /readyz, /metrics; /openapi.json describes them all.",
@@ -46,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise serve runs/demo other=runs/zh-en --host 0.0.0.0 --keys keys.txt\n"
             '  curl HOST:8000/v1/models -H "Authorization: Bearer hw_…"\n\n'
             "地址：/（`headwise explore` 的页面）；/v1/translate、/v1/trace、/v1/row、"
-            "/v1/occlude、/v1/time 与 /v1/wordings（翻译模型），"
+            "/v1/occlude、/v1/time、/v1/wordings、/v1/memory 与 /v1/exposure（翻译模型），"
             "/v1/score 与 /v1/predict（语言模型），/v1/vectors（词向量），"
             "/v1/attend、/v1/positions、/v1/patterns、/v1/kinds 与 /v1/costs，/v1/runs 与 "
             "/v1/runs/log（--runs），/v1/models、/translate、/detect 与 "
@@ -60,9 +63,37 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="MODEL",
         help=say("a bundle or run, or NAME=DIR to name it", "模型或运行目录，或用 名称=目录 命名"),
     )
+    add_stores(parser)
     add_listening(parser)
     _add_limits(parser)
     add_computing(parser)
+
+
+def add_stores(parser: argparse.ArgumentParser) -> None:
+    """The option for memories: a store finds the model that it was built with."""
+    parser.add_argument(
+        "--memory",
+        dest="stores",
+        action="append",
+        default=[],
+        type=StorePath,
+        metavar="STORE",
+        help=say(
+            "let stored examples take part in translations (headwise memory build); for each model "
+            "its own. Whoever may ask the server can read the stored sentences",
+            "让存储的例子参与翻译（见 headwise memory build）；每个模型用自己的存储。"
+            "能访问服务器的人都能读到其中的句子",
+        ),
+    )
+
+
+def load_given(arguments: argparse.Namespace, given: Sequence[str]) -> Any:
+    """The models, with their memories."""
+    from headwise.serving.work.loaded_models import load_models
+    from headwise.serving.work.memories import attach_memories
+
+    models = load_models(given, device=arguments.device, precision=arguments.precision)
+    return attach_memories(models, arguments.stores)
 
 
 def add_listening(parser: argparse.ArgumentParser) -> None:
@@ -162,10 +193,9 @@ def _settings(arguments: argparse.Namespace) -> Any:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.serving.uvicorn_server import serve
-    from headwise.serving.work.loaded_models import load_models
 
     settings = _settings(arguments)
-    models = load_models(arguments.models, device=arguments.device, precision=arguments.precision)
+    models = load_given(arguments, arguments.models)
     try:
         serve(models, settings, announce=announce, use_processes=True)
     except StoppedBySignal as stop:

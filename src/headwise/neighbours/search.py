@@ -42,6 +42,10 @@ class FoundNeighbours:
     distances: Float[Tensor, "query neighbour"]
     """Squared, in double precision."""
 
+    def part(self, queries: slice) -> "FoundNeighbours":
+        """Those of some of the queries."""
+        return FoundNeighbours(self.entries[queries], self.tokens[queries], self.distances[queries])
+
 
 class NearestSearch:
     """Exact search in one store."""

@@ -23,10 +23,12 @@ from headwise.errors import HeadwiseError
 from headwise.serving.api import (
     attend,
     demo,
+    exposure,
     health,
     kinds,
     language,
     libretranslate,
+    memory,
     metrics,
     models,
     page,
@@ -38,6 +40,7 @@ from headwise.serving.api import (
     translate,
 )
 from headwise.serving.api.decoding_options import choose_settings
+from headwise.serving.api.memory_options import add_memory
 from headwise.serving.http.errors import InternalErrors, add_error_handlers
 from headwise.serving.http.request_guard import RequestGuard
 from headwise.serving.http.server_settings import ServerSettings
@@ -52,6 +55,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     translate.router,
     trace.router,
     timing.router,
+    memory.router,
+    exposure.router,
     attend.router,
     positions.router,
     kinds.router,
@@ -143,6 +148,7 @@ async def warm_up(server: Server) -> None:
     for name, model in server.models.items():
         if isinstance(model.value, Translator):
             settings = choose_settings(model.value.recipe.decoding, None, n_best=1)
+            settings = add_memory(settings, model, None)
             try:
                 await _run(
                     server, name, [JobPart(run=partial(_translate_once, model.value, settings))]

@@ -23,6 +23,8 @@ ADDRESSES = (
     "/v1/occlude",
     "/v1/time",
     "/v1/wordings",
+    "/v1/memory",
+    "/v1/exposure",
     "/v1/demo",
     "/v1/attend",
     "/v1/row",
@@ -72,6 +74,8 @@ def test_five_hundred_made_up_requests_an_address(description: Any) -> None:
 def test_every_body_has_an_example(description: Any) -> None:
     schemas = description.raw_schema["components"]["schemas"]
     for name in (
+        "MemoryBody",
+        "ExposureBody",
         "AttendBody",
         "RowBody",
         "PositionsBody",

@@ -1,6 +1,7 @@
 """A translator with a memory: greedy and beam search against brute force, the model alone at λ = 0,
 stored pairs that come back, the votes, and what is refused."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,17 @@ def test_votes_name_the_stored_example(runs: dict[str, Path], stores: dict[str, 
         assert one.as_dict()["memory"][0]["votes"][0]["line"] >= 1
     (empty,) = translator.stream_sentences([translator._prepare("", 1)], settings, votes=True)
     assert empty.votes == ()
+
+
+def test_a_bundle_may_go_when_its_fingerprint_is_known(
+    runs: dict[str, Path], stores: dict[str, Path], tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(runs["encoder_decoder"] / "model", copy)
+    translator = Translator.load(copy)
+    assert translator.asked_models.fingerprint
+    shutil.rmtree(copy)
+    assert translator(TEXTS[:1], asked(translator, stores["encoder_decoder"]))[0].text
 
 
 def test_what_cannot_ask_a_memory_is_refused(

@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwise.serving.api.decoding_options import choose_settings
+from headwise.serving.api.memory_options import add_memory
 from headwise.serving.http.errors import Refusal
 from headwise.serving.http.forms import describe_body, read_body
 from headwise.serving.schemas.base import Reply, TextOrTexts, Whole
@@ -161,6 +162,7 @@ async def translate(state: State, request: Request) -> Any:
     model = choose_model(state, body.source, body.target, found)
     n_best = body.alternatives + 1
     settings = choose_settings(model.value.recipe.decoding, None, n_best=n_best)
+    settings = add_memory(settings, model, None)
     prepared, answers = await state.run(
         model.name, partial(prepare_texts, model.value, texts, settings)
     )

@@ -12,6 +12,7 @@ from headwise.models.parallel.choices import output_form
 from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.schemas.models import (
     DecodingReply,
+    MemoryFacts,
     ModelReply,
     ModelsReply,
     OptionReply,
@@ -42,11 +43,27 @@ def describe(model: LoadedModel) -> ModelReply:
                 "output_form": output_form(model.value.recipe.model),
                 "decodings": decodings_of(model.value),
                 "pocket_wordings": pocket_wordings(model.value.recipe),
+                "memory": _memory_of(model),
             }
         )
     if model.kind == "language_model" and attends(model.value):
         return facts.model_copy(update={"architecture": "decoder_only"})
     return facts
+
+
+def _memory_of(model: LoadedModel) -> MemoryFacts | None:
+    if model.memory is None:
+        return None
+    memory = model.value.asked_models.memory(model.memory).memory
+    header, mixing = memory.store.header, memory.mixing
+    return MemoryFacts(
+        entries=header.num_entries,
+        lines=header.num_lines,
+        neighbours=mixing.neighbours,
+        temperature=mixing.temperature,
+        weight=mixing.weight if isinstance(mixing.weight, float) else None,
+        tuned=header.tuning is not None,
+    )
 
 
 def decodings_of(translator: Translator) -> list[DecodingReply]:

@@ -8,6 +8,7 @@ from functools import partial
 from fastapi import APIRouter, Response
 
 from headwise.serving.api.decoding_options import add_phrases, choose_settings
+from headwise.serving.api.memory_options import add_memory
 from headwise.serving.api.translation_stream import STREAMED, start_stream
 from headwise.serving.schemas.base import REFUSALS
 from headwise.serving.schemas.translation import TranslateBody, TranslateReply, translation_reply
@@ -30,6 +31,7 @@ async def translate(body: TranslateBody, state: State) -> Response:
         model.value.recipe.decoding, body.decoding, n_best=body.n_best, require=body.require
     )
     settings = add_phrases(settings, forbid=body.forbid, require=body.require)
+    settings = add_memory(settings, model, body.memory)
     texts = body.all_texts
     prepare = partial(
         prepare_texts, model.value, texts, settings, prefix=body.prefix, split=body.split

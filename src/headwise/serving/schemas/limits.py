@@ -26,5 +26,14 @@ MAX_REPEATS = 20
 """Measurements of the time of one sentence."""
 MAX_WORDINGS = 32
 """Sentences with two right translations in a request."""
+MAX_EXAMPLES = 12
+"""Stored examples that are told for each token of a translation."""
+MAX_EXAMPLE_CHARACTERS = 300
+"""Of a stored sentence, on each side of the word that is shown."""
+MAX_LIKELY = 12
+"""Likely first tokens that are offered as wrong beginnings."""
+MAX_BEGINNING_CHARACTERS = 60
+"""Of a wrong beginning that is typed."""
+MAX_BEGINNING_TOKENS = 8
 MAX_TRACE_VALUES = 4_000_000
 """Attention weights in one reply: layers × heads × source × target."""

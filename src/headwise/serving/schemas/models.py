@@ -23,6 +23,17 @@ class DecodingReply(Reply):
     options: list[OptionReply] = Field(description="what a request may set")
 
 
+class MemoryFacts(Reply):
+    """The store of neighbours that a translator is served with."""
+
+    entries: int = Field(description="stored tokens")
+    lines: int = Field(description="stored sentence pairs")
+    neighbours: int
+    temperature: float
+    weight: float | None = Field(description="λ; null if it depends on the distance")
+    tuned: bool
+
+
 class ModelReply(Reply):
     name: str
     kind: Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
@@ -52,6 +63,9 @@ class ModelReply(Reply):
             "some sentences, one if on one, other if on other text, such as a teacher's "
             "translations; null for other corpora"
         ),
+    )
+    memory: MemoryFacts | None = Field(
+        default=None, description="of a translator: its memory, if it is served with one"
     )
 
 

@@ -60,6 +60,23 @@ else:
     ]
 
 
+MemoryWeight = Annotated[
+    float | None,
+    Field(
+        ge=0,
+        le=1,
+        description="λ, the share of the neighbours; null: as the store was tuned",
+    ),
+]
+
+
+class MemoryOptions(Body):
+    """How a model that is served with a memory of stored examples asks it."""
+
+    off: bool = Field(default=False, description="translate without the memory")
+    weight: MemoryWeight = None
+
+
 class TranslateBody(TextsBody):
     model_config = describe_texts(
         {"text": "The dog is old."},
@@ -78,6 +95,12 @@ class TranslateBody(TextsBody):
     model: ModelName | None = None
     decoding: AnyDecodingOptions | None = Field(
         default=None, description="how to search; without it as the model's recipe says"
+    )
+    memory: MemoryOptions | None = Field(
+        default=None,
+        description=(
+            "of a model that is served with a memory; without it the memory counts as it was tuned"
+        ),
     )
     n_best: Whole = Field(
         default=1, ge=1, le=MAX_BEST, description="translations of each text, best first"

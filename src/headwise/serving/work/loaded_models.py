@@ -12,6 +12,7 @@ from typing import Any, Literal
 from headwise.errors import UsageError
 from headwise.models.inference import Precision
 from headwise.models.ngram.arpa import is_arpa
+from headwise.neighbours.settings import MemorySettings
 from headwise.serving.work.bundle_files import BundleFiles
 from headwise.serving.work.model_names import split_name
 from headwise.serving.work.served_models import SERVED_MODELS
@@ -41,6 +42,8 @@ class LoadedModel:
     """As requested."""
     bundle_files: BundleFiles | None = None
     """Of a translator: its open files, from which a worker process can load it again."""
+    memory: MemorySettings | None = None
+    """Of a translator: the store of neighbours that takes part in its translations."""
 
     @property
     def languages(self) -> tuple[str, str] | None:

@@ -103,6 +103,8 @@ def prepare_texts(
     begun = encode_prefix(prefix, translator.tokenizers.target)
     search = Search(translator, settings)
     run_continuously = search.run_continuously if search.can_run_continuously else None
+    # A memory is searched at every step, so its steps are measured by themselves.
+    kind = f"{settings.kind}{'' if settings.asked_memory is None else ', remembering'}"
     parts: list[JobPart] = []
     for one in split_texts:
         for first, sentence in enumerate(one.sentences):
@@ -118,7 +120,7 @@ def prepare_texts(
                     key=(id(translator), settings),
                     num_tokens=len(ids) + 1,
                     cost=(len(ids) + MIN_STEPS) * settings.num_hypotheses,
-                    kind=settings.kind,
+                    kind=kind,
                 )
             )
     return PreparedTexts(split_texts, tuple(parts), tuple(texts), translator)

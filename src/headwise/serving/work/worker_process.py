@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import gc
 import json
+import logging
 import os
 import select
 import signal
@@ -40,6 +41,8 @@ from headwise.tasks.translation.translator import Translator
 CHUNK = 65_536
 KEPT_SETTINGS = 256
 PR_SET_PDEATHSIG = 1
+
+logger = logging.getLogger(__name__)
 
 _SETTINGS: TypeAdapter[DecodingSettings] = TypeAdapter(DecodingSettings)
 
@@ -108,7 +111,11 @@ class PipeWorker(Worker):
                 job.cancel()
             return
         search = self.search(frame["settings"])
-        run_continuously = search.run_continuously if search.can_run_continuously else None
+        try:
+            run_continuously = search.run_continuously if search.can_run_continuously else None
+        except HeadwiseError as error:  # a memory that was taken away
+            self.send({"job": frame["job"], "error": [error.en, error.zh]})
+            return
         parts = []
         for ids, prefix, number in frame["sentences"]:
             sentence = EncodedSentence(tuple(ids), tuple(prefix), number)
@@ -202,7 +209,10 @@ def _load(bundle: Path, precision: Any, manifest: str, files: dict[str, int]) ->
         if hash_manifest(bundle) == manifest:
             return translator
     with copied_files(files) as directory:
-        return Translator.load(directory, device="cpu", precision=precision)
+        translator = Translator.load(directory, device="cpu", precision=precision)
+        # The fingerprint is read while the files are there: a memory asks for it later.
+        logger.debug("loaded a copy of %s", translator.asked_models.fingerprint)
+        return translator
 
 
 def _die_with_parent() -> None:

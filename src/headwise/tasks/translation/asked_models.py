@@ -8,12 +8,15 @@ Settings name them by their paths. Nothing is loaded before a search needs it. T
 the three.
 """
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from headwise.neighbours.search import NearestSearch
 from headwise.neighbours.settings import MemorySettings
+from headwise.tasks.memory_reader import fingerprint_of
 from headwise.tasks.translation.fused_language_model import FusedLanguageModel, load_fused
 from headwise.tasks.translation.judge import TranslatorJudge, load_judge
-from headwise.tasks.translation.memory import TranslatorMemory
+from headwise.tasks.translation.memory import TranslatorMemory, open_memory
 
 if TYPE_CHECKING:
     from headwise.tasks.translation.translator import Translator
@@ -26,7 +29,8 @@ class AskedModels:
         self._translator = translator
         self._judges: dict[str, TranslatorJudge] = {}
         self._language_models: dict[str, FusedLanguageModel] = {}
-        self._memories: dict[MemorySettings, TranslatorMemory] = {}
+        self._searches: dict[str, NearestSearch] = {}
+        """Of memories, by store: requests to a server ask one store with many settings."""
 
     def judge(self, path: str) -> TranslatorJudge:
         if path not in self._judges:
@@ -42,7 +46,13 @@ class AskedModels:
             self._language_models[path] = load_fused(path, self._translator.tokenizers.target)
         return self._language_models[path]
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """By which a store knows the translator; a worker process reads it before the copy of the
+        bundle that it was loaded from is removed."""
+        return fingerprint_of(self._translator.bundle.directory)
+
     def memory(self, asked: MemorySettings) -> TranslatorMemory:
-        if asked not in self._memories:
-            self._memories[asked] = TranslatorMemory(self._translator, asked)
-        return self._memories[asked]
+        if asked.store not in self._searches:
+            self._searches[asked.store] = open_memory(self._translator, asked)
+        return TranslatorMemory(self._translator, self._searches[asked.store], asked)

@@ -29,9 +29,9 @@ from headwise.models.state_keys import KeyTap
 from headwise.models.translation_model import TranslationModel
 from headwise.neighbours.memory import RememberingSteppers, TokenMemory
 from headwise.neighbours.mixture import mix_chosen, vote, weigh
+from headwise.neighbours.search import FoundNeighbours, NearestSearch
 from headwise.neighbours.settings import MemorySettings
 from headwise.neighbours.store import NeighbourStore, StoredEntry
-from headwise.tasks.memory_reader import fingerprint_of
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ class WordVotes:
     """λ at this token."""
     alone: float
     """Its probability by the model alone."""
+    remembered: float
+    """Its probability by the neighbours alone."""
     mixed: float
     votes: tuple[ExampleVote, ...]
     """The neighbours with the largest shares."""
@@ -137,20 +139,38 @@ class WordVotes:
             "token": self.piece,
             "weight": self.weight,
             "model_probability": self.alone,
+            "memory_probability": self.remembered,
             "probability": self.mixed,
             "votes": [one.as_dict() for one in self.votes],
         }
 
 
-class TranslatorMemory:
-    """The memory of one translator."""
+@dataclass(frozen=True)
+class ReadPlaces:
+    """The places of a finished translation, its end included: states, tokens, neighbours."""
 
-    def __init__(self, translator: "Translator", settings: MemorySettings) -> None:
-        refuse_parallel(translator, translator.bundle.directory)
-        store = NeighbourStore.open(settings.store)
-        bundle = translator.bundle.directory
-        store.check_model(fingerprint_of(bundle), "translation", model=bundle)
-        self.translator, self.memory = translator, TokenMemory.open(store, settings)
+    hidden: Tensor
+    tokens: Tensor
+    found: FoundNeighbours
+
+
+def open_memory(translator: "Translator", settings: MemorySettings) -> NearestSearch:
+    """The store of a memory, opened for search; one of another model is refused."""
+    refuse_parallel(translator, translator.bundle.directory)
+    store = NeighbourStore.open(settings.store)
+    bundle = translator.bundle.directory
+    fingerprint = translator.asked_models.fingerprint
+    store.check_model(fingerprint, "translation", model=bundle)
+    return TokenMemory.open(store, settings).search
+
+
+class TranslatorMemory:
+    """The memory of one translator, asked as the settings say."""
+
+    def __init__(
+        self, translator: "Translator", search: NearestSearch, settings: MemorySettings
+    ) -> None:
+        self.translator, self.memory = translator, TokenMemory(search, settings)
 
     def steppers(self) -> RememberingSteppers:
         """The translator as a search asks it, with the memory."""
@@ -158,22 +178,32 @@ class TranslatorMemory:
         return RememberingSteppers(self.translator.offer, self.memory, tap.of_step)
 
     @torch.no_grad()
+    def read(self, source: Tokens, written: Hypothesis) -> ReadPlaces:
+        """One pass over a translation, and the search for the neighbours of every place."""
+        (batch,) = self.translator.forced_reading.read([source], [written.tokens])
+        size = len(written.tokens) + written.finished
+        tokens = torch.tensor([*written.tokens, EOS], device=batch.hidden.device)[:size]
+        found = self.memory.find(batch.keys[0, :size])
+        return ReadPlaces(batch.hidden[0, :size], tokens, found)
+
     def votes(self, source: Tokens, written: Hypothesis) -> tuple[WordVotes, ...]:
         """Which stored examples spoke at each token of a translation, and at its end."""
-        if not source:
-            return ()
-        target = written.tokens
+        return self.votes_at(self.read(source, written)) if source else ()
+
+    @torch.no_grad()
+    def votes_at(self, read: ReadPlaces, *, shown: int = SHOWN_VOTES) -> tuple[WordVotes, ...]:
+        """The same at places that have been read."""
+        found, tokens = read.found, read.tokens
         reading, pieces = self.translator.forced_reading, self.translator.tokenizers.target
-        (batch,) = reading.read([source], [target])
-        tokens = torch.tensor([*target, EOS], device=batch.hidden.device)
-        alone = reading.scores(batch.hidden[0], tokens)
-        found = self.memory.find(batch.keys[0])
+        alone = reading.scores(read.hidden, tokens)
         mixed = mix_chosen(alone, tokens, found, self.memory.mixing)
         shares = vote(found, self.memory.mixing.temperature)
         weights = weigh(found, self.memory.mixing).tolist()
+        same = found.tokens == tokens.to(found.tokens.device)[:, None]
+        remembered = (shares * same).sum(1).tolist()
         answers = []
-        for place in range(len(target) + written.finished):
-            ranked = shares[place].sort(descending=True, stable=True).indices[:SHOWN_VOTES]
+        for place in range(len(tokens)):
+            ranked = shares[place].sort(descending=True, stable=True).indices[:shown]
             votes = tuple(
                 ExampleVote(
                     pieces.pieces([int(found.tokens[place, i])])[0],
@@ -188,6 +218,7 @@ class TranslatorMemory:
                     pieces.pieces([int(tokens[place])])[0],
                     weights[place],
                     math.exp(float(alone[place])),
+                    remembered[place],
                     math.exp(float(mixed[place])),
                     votes,
                 )

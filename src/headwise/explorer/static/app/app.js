@@ -16,8 +16,10 @@ import { currentLanguage, number, percent, preferredLanguage, text, useLanguage 
 import { chosenTheme, useTheme } from "./theme.js";
 import * as align from "./views/align.js";
 import * as begin from "./views/begin.js";
+import * as exposure from "./views/exposure.js";
 import * as heads from "./views/heads.js";
 import * as language from "./views/language.js";
+import * as memory from "./views/memory.js";
 import * as numbers from "./views/numbers.js";
 import * as parallel from "./views/parallel.js";
 import * as patterns from "./views/patterns.js";
@@ -29,7 +31,10 @@ import * as vectors from "./views/vectors.js";
 
 /** The menu, from above; each group has a heading. */
 const VIEWS = [
-  { group: "translating", views: [begin, align, heads, steps, tree, parallel] },
+  {
+    group: "translating",
+    views: [begin, align, heads, steps, tree, parallel, memory, exposure],
+  },
   { group: "language", views: [language, vectors] },
   { group: "mechanics", views: [numbers, positions, patterns] },
   { group: "training", views: [runs] },

@@ -71,15 +71,22 @@ export function chosenModel(context, among = translators) {
  * @param {any} context
  * @param {{wants: (state: any) => Record<string, any>, onTrace: (trace: any, request: [string,
  *     any]) => void, onProblem?: (problem: any) => boolean, among?: (models: any[]) => any[],
- *     controls?: HTMLElement[] | null}}
+ *     controls?: HTMLElement[] | null, path?: string}}
  *     parts
  *     wants: what this view needs of the trace besides the sentence; onProblem: true if the view
  *     asked again by itself; among: the models it can show; controls: of another search, in place
- *     of those of beam search
+ *     of those of beam search; path: another route that translates one sentence
  */
 export function makeSentence(
   context,
-  { wants, onTrace, onProblem = () => false, among = translators, controls = null },
+  {
+    wants,
+    onTrace,
+    onProblem = () => false,
+    among = translators,
+    controls = null,
+    path = "v1/trace",
+  },
 ) {
   const { state, text, update } = context;
   const model = chosenModel(context, among);
@@ -124,7 +131,7 @@ export function makeSentence(
     };
     root.setAttribute("aria-busy", "true");
     try {
-      const trace = await ask("v1/trace", body, { signal });
+      const trace = await ask(path, body, { signal });
       if (signal.aborted) return;
       problem.hidden = true;
       if (isReader) {
@@ -136,7 +143,7 @@ export function makeSentence(
         drawSeveral(trace.sentences);
         context.announce(text("sentence.done", { translation: trace.target_text }));
       }
-      onTrace(trace, ["v1/trace", body]);
+      onTrace(trace, [path, body]);
     } catch (fault) {
       if (signal.aborted || onProblem(fault)) return;
       showProblem(problem, fault);
@@ -158,7 +165,7 @@ export function makeSentence(
   };
   /** Say that the translation does not begin freely, and offer to let it. @param {any} trace */
   const drawForced = (trace) => {
-    const asked = trace.n_best[0].pieces
+    const asked = trace.n_best?.[0].pieces
       ?.slice(0, trace.prefix_length)
       .join("")
       .replaceAll("▁", " ")
