@@ -167,13 +167,21 @@ def add_segmentation(
     settings = recipe.training.segmentation
     if settings is None:
         return prepared
-    watcher.note(say("drawing other segmentations …", "正在抽取其他切分……"))
+    label = say("drawing other segmentations", "正在抽取其他切分")
+    passes, done = 2 * (2 if settings.sides == "both" else 1), 0
+
+    def tell(pairs: int) -> None:
+        nonlocal done
+        done += pairs
+        watcher.count(label, done // passes, len(prepared.train))
+
     segmentation = prepare_segmentation(
         directory,
         prepared.train,
         prepared.tokenizers,
         settings,
         rows=(prepared.source_row, fixed_positions(recipe.model) or prepared.target_row),
+        progress=tell,
     )
     watcher.note(segmentation.describe())
     return replace(prepared, segmentation=segmentation)

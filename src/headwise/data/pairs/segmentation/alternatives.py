@@ -76,7 +76,9 @@ def draw_alternatives(
         number = concatenated_ranges(np.zeros(len(chosen), dtype=np.int64), drawn[chosen])
         seeds = units.hashes[chosen][word] + (number + 1).astype(np.uint64) * _DRAW
         pieces, count = draw(characters, word, mix_bits(seeds))
-        parts.append((chosen[word], number, pieces[pieces >= 0].astype(np.int32), count))
+        unit, order = chosen[word].astype(np.int32), number.astype(np.int16)  # there are many
+        tokens = pieces[pieces >= 0].astype(np.int32)
+        parts.append((unit, order, tokens, count.astype(np.int16)))
     return _join(units, drawn, parts)
 
 

@@ -18,7 +18,7 @@ Tested against: what was drawn in memory, other settings, a damaged file.
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,13 @@ import numpy as np
 from headwise.data.pairs.segmentation.alternatives import Alternatives, draw_alternatives
 from headwise.data.pairs.segmentation.choices import BpeDropout, Segmentation, UnigramSampling
 from headwise.data.pairs.segmentation.segmented_pairs import SegmentedPairs, SegmentedSide
-from headwise.data.pairs.segmentation.units import UnitBorders, Units, collect_units, cut_store
+from headwise.data.pairs.segmentation.units import (
+    CutBlock,
+    UnitBorders,
+    Units,
+    collect_units,
+    cut_store,
+)
 from headwise.data.shards import SIDES, Side, TokenStore
 from headwise.errors import CheckpointError
 from headwise.language import say
@@ -95,9 +101,10 @@ def prepare_segmentation(
     settings: Segmentation,
     *,
     rows: tuple[int, int],
+    progress: Callable[[int], None] | None = None,
 ) -> PreparedSegmentation:
     """The segmentations of the pairs in `directory`; they are drawn if they are not there. `rows`
-    are the lengths of source and target rows."""
+    are the lengths of source and target rows; `progress` is told the pairs of each block."""
     place, inputs = directory / FOLDER, _describe_inputs(store, settings, rows)
     if place.exists():
         try:
@@ -108,7 +115,7 @@ def prepare_segmentation(
     with publish_directory(place, kind=KIND, replace=True) as temporary:
         for side in SIDES:
             if settings.sides in (side, "both"):
-                _write_side(temporary, store, side, tokenizers, settings)
+                _write_side(temporary, store, side, tokenizers, settings, progress)
         sides = [side for side in SIDES if settings.sides in (side, "both")]
         backwards = isinstance(tokenizers.target, ReversedTokenizer)
         found = {
@@ -162,29 +169,29 @@ def _write_side(
     side: Side,
     tokenizers: TokenizerPair,
     settings: BpeDropout | UnigramSampling,
+    progress: Callable[[int], None] | None,
 ) -> None:
     tokenizer: Any = tokenizers.source if side == "source" else tokenizers.target
     backwards, plain = isinstance(tokenizer, ReversedTokenizer), as_written(tokenizer)
     assert isinstance(plain, PieceTokenizer), "checked with the recipe"
     table = PieceTable.of(plain.model)
     borders = UnitBorders.of(table)
-    units = collect_units(cut_store(store, side, borders, backwards=backwards))
-    _write_units(directory, store, side, borders, units, backwards=backwards)
+
+    def read() -> Iterator[CutBlock]:
+        for block in cut_store(store, side, borders, backwards=backwards):
+            yield block
+            if progress is not None:
+                progress(len(block.per_sentence))
+
+    units = collect_units(read())
+    _write_units(directory, side, units, read())
     drawn: Alternatives = draw_alternatives(units, table, settings)
     for name in ("first", "lengths", "tokens"):
         array: np.ndarray = getattr(drawn, name)
         array.astype(_ARRAYS[name]).tofile(directory / f"{side}.{name}")
 
 
-def _write_units(
-    directory: Path,
-    store: TokenStore,
-    side: Side,
-    borders: UnitBorders,
-    units: Units,
-    *,
-    backwards: bool,
-) -> None:
+def _write_units(directory: Path, side: Side, units: Units, blocks: Iterator[CutBlock]) -> None:
     """The unit numbers of all sentences, block by block."""
     end = 0
     with (
@@ -192,7 +199,7 @@ def _write_units(
         (directory / f"{side}.offsets").open("wb") as offsets,
     ):
         offsets.write(np.zeros(1, _ARRAYS["offsets"]).tobytes())
-        for block in cut_store(store, side, borders, backwards=backwards):
+        for block in blocks:
             numbers.write(units.find(block.hashes).astype(_ARRAYS["units"]).tobytes())
             ends = end + np.cumsum(block.per_sentence)
             offsets.write(ends.astype(_ARRAYS["offsets"]).tobytes())
