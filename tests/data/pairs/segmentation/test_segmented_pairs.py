@@ -61,6 +61,12 @@ def test_texts_stay_and_pieces_change(algorithm: Algorithm, order: str, tmp_path
         assert sum(a != b for a, b in zip(first[side], second[side], strict=True)) > 20
 
 
+def test_another_seed_cuts_otherwise(pairs: SegmentedPairs) -> None:
+    one, other = tokens_of(pairs, 1, "rows", 0, 0), tokens_of(pairs, 2, "rows", 0, 0)
+    for side in (0, 1):
+        assert sum(a != b for a, b in zip(one[side], other[side], strict=True)) > 20
+
+
 def test_a_sentence_does_not_depend_on_the_others(pairs: SegmentedPairs) -> None:
     whole = tokens_of(pairs, 3, "a", 0)
     chosen = np.array([250, 7, 7, 99])
