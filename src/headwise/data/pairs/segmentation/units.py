@@ -6,8 +6,8 @@ So a sentence may be cut there, whatever pieces are drawn later: it is no approx
 language with spaces the units are nearly its words; in a run of Han characters, whose sentences
 never repeat, they are 1.8 characters long on average (Tatoeba, 8,000 pieces) and do.
 
-    tokens of the store   ▁T|om ▁like|s ▁te|a .        sp, ▁: a piece never has ▁ inside
-    units                 ▁Tom  ▁likes  ▁tea  .
+    tokens of the store   ▁T om ▁like s ▁tea .
+    units                 ▁T om | ▁like s | ▁tea | .     no piece contains m▁, s▁ or a.
 
 A unit is found by the 64-bit hash of its tokens (two of ten million share one with probability
 3e-6). Units are numbered by how often they occur, so that the frequent ones lie together in memory.
