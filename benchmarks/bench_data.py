@@ -1,18 +1,21 @@
-"""Preparing a large corpus, and the first batch from it: pairs a second, memory, seconds to start
-and to resume.
+"""Preparing a large corpus, the first batch from it, and feeding a training: pairs and tokens a
+second, memory, seconds to start and to resume.
 
     python benchmarks/bench_data.py [--pairs 1_000_000] [--directory DIR] [--from-tokens]
 
 Measured: every stage in a process of its own, so that its memory is its own: `make` writes two text
 files of synthetic sentences (about 8 words, Zipf's law, 1 % of them repeated), `prepare` is what
 `headwise train` does with them, `open` checks every byte and takes the first batch, `resume` does
-so from the middle of the third epoch, twice, and compares. With `--from-tokens` the store is
+so from the middle of the third epoch, twice, and compares. `feed` makes batches as one process of a
+training does, `segment` draws other segmentations of all words (BPE-dropout 0.1), and `feed cut`
+makes batches of them: target tokens a second of processor time. With `--from-tokens` the store is
 written from random tokens (`tokens`), which takes minutes instead of an hour: what opening costs
-does not depend on the text.
+does not depend on the text, and nothing is segmented.
 
 The floor, of preparing: reading the text twice (110 bytes a pair and pass, at 1 GB/s 0.2 µs a
 pair), and tokenising it, which no library does in less than 2 µs a pair and core; of opening:
-SHA-256 of 56 bytes a pair at 1 to 2 GB/s. Memory may hold 8 bytes a pair (the hashes of what was
+SHA-256 of 56 bytes a pair at 1 to 2 GB/s; of feeding: what a small model on a large GPU learns
+from, 1,000,000 target tokens a second. Memory may hold 8 bytes a pair (the hashes of what was
 seen) and nothing else that grows. How far we are: docs/experiments/planning-and-data.md.
 """
 
@@ -33,17 +36,19 @@ from typing import Any
 import numpy as np
 from harness import Bench, make_parser, print_table
 
-from headwise.data.batching import Cursor, batches
+from headwise.data.batching import Cursor, PairSource, batches
 from headwise.data.order import EpochOrder
 from headwise.data.pairs.choices import DataSettings
 from headwise.data.pairs.preparation import open_prepared, prepare_data
+from headwise.data.pairs.segmentation.choices import BpeDropout
+from headwise.data.pairs.segmentation.prepared import open_segmentation, prepare_segmentation
 from headwise.data.shards import Ragged, StoreWriter, TokenStore
 from headwise.randomness import numpy_generator
 from headwise.text.choices import SentencePieceSettings
 
 NUM_WORDS, MEAN_WORDS, REPEATED = 20_000, 8, 100
 BLOCK, STORE_BLOCK = 100_000, 1_000_000
-BATCH_ROWS = 32
+BATCH_ROWS, FED_SECONDS = 32, 10.0
 SAMPLE = 500_000
 MIB = 1 << 20
 
@@ -179,9 +184,34 @@ def run_stage(stage: str, directory: Path, pairs: int) -> dict[str, Any]:
             digests.append(first_batch(store, *rows, cursor))
             assert digests[0] == digests[1], "the order is a pure function"
             found |= {"digest": digests[0], "pairs": len(store)}
+        case "segment":
+            prepared = open_prepared(directory / "data")
+            lengths = prepared.source_row, prepared.target_row
+            cut = prepare_segmentation(
+                directory / "data", prepared.train, prepared.tokenizers, BpeDropout(), rows=lengths
+            )
+            found |= {"growth": dict(cut.growth), "long": dict(cut.long)}
+        case "feed" | "feed cut":
+            store, *rows = open_store(directory)
+            pairs_fed: PairSource = store
+            if stage == "feed cut":
+                cut = open_segmentation(directory / "data")
+                pairs_fed = cut.of(store, source=rows[0], target=rows[1])
+            found["tokens_per_second"] = feed(pairs_fed, *rows)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     found |= {"cpu_seconds": sum(usage.ru_utime + usage.ru_stime for usage in used)}
     return {"seconds": time.perf_counter() - began} | found | watch.stop()
+
+
+def feed(store: PairSource, source_row: int, target_row: int) -> float:
+    """Target tokens that are made into batches in a second of processor time."""
+    stream = batches(store, seed=1, rows=BATCH_ROWS, source_row=source_row, target_row=target_row)
+    next(stream)
+    began, tokens = time.process_time(), 0
+    while (spent := time.process_time() - began) < FED_SECONDS:
+        batch, _ = next(stream)
+        tokens += int(batch.target_output.count_nonzero())
+    return tokens / spent
 
 
 def first_batch(store: TokenStore, source_row: int, target_row: int, cursor: Cursor) -> str:
@@ -205,10 +235,12 @@ def measure(directory: Path, pairs: int, bench: Bench) -> None:
             "workers MiB",
             "open s",
             "first batch s",
+            "tokens/s",
         )
     ]
     stages = ("tokens",) if bench.options.from_tokens else ("make", "prepare")
-    for stage in (*stages, "open", "resume"):
+    more = () if bench.options.from_tokens else ("segment", "feed cut")
+    for stage in (*stages, "open", "resume", "feed", *more):
         done = subprocess.run(
             [
                 sys.executable,
@@ -236,6 +268,7 @@ def measure(directory: Path, pairs: int, bench: Bench) -> None:
             found["workers_mib"],
             found.get("open_seconds"),
             found.get("first_batch_seconds"),
+            found.get("tokens_per_second"),
         ]
         rows.append((stage, *("–" if number is None else f"{number:,.1f}" for number in numbers)))
     sizes = [path.stat().st_size for path in directory.rglob("*") if path.is_file()]
@@ -251,7 +284,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--from-tokens", action="store_true", help="leave out text and preparing")
     parser.add_argument(
-        "--stage", choices=("make", "tokens", "prepare", "open", "resume"), help=argparse.SUPPRESS
+        "--stage",
+        choices=("make", "tokens", "prepare", "open", "resume", "feed", "segment", "feed cut"),
+        help=argparse.SUPPRESS,
     )
     options = parser.parse_args(arguments)
     if options.stage is not None:

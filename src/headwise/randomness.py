@@ -25,6 +25,16 @@ def numpy_generator(*keys: int | str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(seed_from(*keys)))
 
 
+def mix_bits(values: np.ndarray) -> np.ndarray:
+    """The finalizer of SplitMix64 (Steele et al.
+
+    2014): every input bit reaches every output bit. Of counters, it is a random number for each.
+    """
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
 def torch_generator(*keys: int | str, device: "torch.device | str" = "cpu") -> "torch.Generator":
     import torch
 

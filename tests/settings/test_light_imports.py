@@ -16,6 +16,7 @@ MODULES = [
     "headwise.training.run_status",
     "headwise.text.choices",
     "headwise.data.pairs.choices",
+    "headwise.data.pairs.segmentation.choices",
     "headwise.data.text.choices",
     "headwise.data.labels.choices",
 ]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headwise.data.shards import CorpusRange
-from headwise.randomness import seed_from
+from headwise.randomness import mix_bits, seed_from
 
 _NUM_ROUNDS = 6
 CHUNK_PAIRS = 16_384
@@ -43,18 +43,8 @@ def _feistel(values: np.ndarray, half_bits: int, keys: Sequence[np.uint64]) -> n
     shift = np.uint64(half_bits)
     left, right = values >> shift, values & mask
     for key in keys:
-        left, right = right, left ^ (_mix(right + key) & mask)
+        left, right = right, left ^ (mix_bits(right + key) & mask)
     return (left << shift) | right
-
-
-def _mix(values: np.ndarray) -> np.ndarray:
-    """The finalizer of SplitMix64 (Steele et al.
-
-    2014): every input bit reaches every output bit.
-    """
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
 
 
 @dataclass(frozen=True)

@@ -128,19 +128,20 @@ class TokenStore:
 
     def gather(self, pairs: np.ndarray, key: Sequence[int | str] = ()) -> tuple[Ragged, Ragged]:
         """Both sides of some pairs; `key` is for stores that sample, this one ignores it."""
-        return self._gather("source", pairs), self._gather("target", pairs)
+        return self.gather_side("source", pairs), self.gather_side("target", pairs)
+
+    def gather_side(self, side: Side, pairs: np.ndarray) -> Ragged:
+        """One side of some pairs."""
+        offsets = self._offsets[side]
+        starts = np.asarray(offsets[pairs])
+        lengths = np.asarray(offsets[pairs + 1]) - starts
+        return Ragged(np.asarray(self._tokens[side][concatenated_ranges(starts, lengths)]), lengths)
 
     def _sequence(self, side: Side, index: int) -> np.ndarray:
         if not 0 <= index < self.num_pairs:
             raise IndexError(f"pair {index} of {self.num_pairs}")
         offsets = self._offsets[side]
         return np.asarray(self._tokens[side][offsets[index] : offsets[index + 1]])
-
-    def _gather(self, side: Side, pairs: np.ndarray) -> Ragged:
-        offsets = self._offsets[side]
-        starts = np.asarray(offsets[pairs])
-        lengths = np.asarray(offsets[pairs + 1]) - starts
-        return Ragged(np.asarray(self._tokens[side][concatenated_ranges(starts, lengths)]), lengths)
 
 
 def concatenated_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -70,6 +70,8 @@ class Description:
     """Of a trained model: sizes of its data and its scores."""
     vocabulary: int | None = None
     """Of a recipe: `text.size`, the largest vocabulary that its data could give."""
+    segmentation: str | None = None
+    """How training cuts its sentences, if not always in the best way."""
 
     @property
     def parameters(self) -> int:
@@ -80,6 +82,8 @@ class Description:
             (say("task", "任务"), name_task(self.task)),
             *_data_rows(self.data),
         ]
+        if self.segmentation is not None:
+            model.append((say("segmentation in training", "训练中的切分"), self.segmentation))
         if self.vocabulary is not None:
             name = say("assumed vocabulary (text.size)", "假定的词表大小（text.size）")
             most = say("at most; less text gives fewer", "为上限，文本较少时更小")
@@ -243,7 +247,8 @@ def describe_model(
     body = _describe_step(task.planned_step(recipe), length)
     settings = recipe.model_dump(mode="json")
     size = (settings.get("text") or {}).get("size")
-    return Description(recipe.task, settings["data"], body, None, vocabulary=size)
+    cut = _segmentation_of(recipe)
+    return Description(recipe.task, settings["data"], body, None, size, cut)
 
 
 def _describe_bundle(path: Path, length: int) -> Description:
@@ -259,7 +264,14 @@ def _describe_bundle(path: Path, length: int) -> Description:
         open_bundle(path, type(recipe))  # checks every file
         body = _describe_step(task.planned_step(recipe, path), length)
     data = {} if recipe is None else recipe.model_dump(mode="json")["data"]
-    return Description(word, data, body, read_json(path / RESULTS))
+    results, cut = read_json(path / RESULTS), _segmentation_of(recipe)
+    return Description(word, data, body, results, segmentation=cut)
+
+
+def _segmentation_of(recipe: AnyRecipe | None) -> str | None:
+    """What `training.segmentation` says; only translators have it."""
+    cut = getattr(getattr(recipe, "training", None), "segmentation", None)
+    return None if cut is None else str(cut.in_words)
 
 
 def _read_recipe(path: Path, word: str) -> AnyRecipe | None:

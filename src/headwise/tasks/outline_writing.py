@@ -29,6 +29,7 @@ LIGHT_MODULES = frozenset(
         "tasks.any_recipe",
         "data.labels.choices",
         "data.pairs.choices",
+        "data.pairs.segmentation.choices",
         "data.text.choices",
         "decoding.generation_settings",
         "decoding.rules.length_limit",

@@ -19,14 +19,14 @@ def is_bounded(model: bytes) -> bool:
     place, num_pieces, other_bytes = 0, 0, 0
     try:
         while place < len(model):
-            key, start = _read_varint(model, place)
+            key, start = read_varint(model, place)
             match key & 7:
                 case 0:
-                    _, place = _read_varint(model, start)
+                    _, place = read_varint(model, start)
                 case 1:
                     place = start + 8
                 case 2:
-                    length, start = _read_varint(model, start)
+                    length, start = read_varint(model, start)
                     place = start + length
                 case 5:
                     place = start + 4
@@ -42,7 +42,7 @@ def is_bounded(model: bytes) -> bool:
     return place == len(model)
 
 
-def _read_varint(model: bytes, place: int) -> tuple[int, int]:
+def read_varint(model: bytes, place: int) -> tuple[int, int]:
     """A varint of protobuf (seven bits a byte, lowest first), and the index after it."""
     value, shift = 0, 0
     while model[place] & 0x80 and shift < 63:

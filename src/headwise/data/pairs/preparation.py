@@ -37,6 +37,7 @@ from headwise.data.pairs.filtering import (
 from headwise.data.pairs.held_out import HeldOut
 from headwise.data.pairs.parallel_files import Pair
 from headwise.data.pairs.sampling import Progress, Survey, cut_blocks, survey_corpora
+from headwise.data.pairs.segmentation.prepared import PreparedSegmentation
 from headwise.data.shards import StoreWriter, TokenStore
 from headwise.data.splits import Part
 from headwise.errors import CheckpointError, DataError
@@ -100,6 +101,8 @@ class PreparedData:
     """The SHA-256 of the manifest of both tokenizers."""
     alignment: LearnedAlignment | None = None
     """The word aligner of the training pairs, for models that learn from its links."""
+    segmentation: PreparedSegmentation | None = None
+    """What the training pairs can be cut into, for runs that cut them anew in each epoch."""
 
     @property
     def fingerprint(self) -> str:
@@ -111,7 +114,9 @@ class PreparedData:
         rows = f"{self.source_row}x{self.target_row}"
         train, vocabulary = self.train.fingerprint[:16], self.vocabulary[:16]
         words = "" if self.alignment is None else f" alignment:{self.alignment.fingerprint[:16]}"
-        return f"train:{train} valid:{valid} vocabulary:{vocabulary} rows:{rows}{words}"
+        cut = self.segmentation
+        cuts = "" if cut is None else f" segmentation:{cut.fingerprint[:16]}"
+        return f"train:{train} valid:{valid} vocabulary:{vocabulary} rows:{rows}{words}{cuts}"
 
 
 @dataclass(frozen=True)

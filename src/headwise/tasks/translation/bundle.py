@@ -119,7 +119,9 @@ def card_details(recipe: TranslationRecipe) -> str:
             layers = (
                 f"{count} {cell} encoder and {count} decoder layers, attention: {attention.kind}"
             )
-    return f"Model: {recipe.model.kind}, width {recipe.model.dim}, {layers}."
+    model = f"Model: {recipe.model.kind}, width {recipe.model.dim}, {layers}."
+    cut = recipe.training.segmentation
+    return model if cut is None else f"{model} Segmentation in training: {cut.in_words}."
 
 
 def card_use(recipe: TranslationRecipe) -> str:

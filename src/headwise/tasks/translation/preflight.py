@@ -16,6 +16,7 @@ from headwise.tasks.translation.fused_language_model import check_fused, load_fu
 from headwise.tasks.translation.judge import check_judge
 from headwise.tasks.translation.length_limits import longest_source
 from headwise.tasks.translation.recipe import TranslationRecipe
+from headwise.tasks.translation.training_rows import source_row
 
 
 def check_helpers(recipe: TranslationRecipe) -> None:
@@ -65,7 +66,7 @@ def check_lengths(recipe: TranslationRecipe, prepared: PreparedData) -> None:
     """
     check_rows(
         source_limits(recipe.model),
-        prepared.source_row,
+        source_row(prepared),
         rows=(
             "source rows, in the proportion of the languages to data.row_tokens",
             "源语言行长，按两种语言的比例由 data.row_tokens 得出",

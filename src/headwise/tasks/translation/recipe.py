@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from headwise.blocks.choices import check_recomputing
 from headwise.data.pairs.choices import DataSettings
+from headwise.data.pairs.segmentation.choices import Segmentation, check_segmentation
 from headwise.data.token_edits import width_with_begins
 from headwise.decoding.choices import (
     DecodingSettings,
@@ -87,6 +88,8 @@ class TranslationTraining(TrainingSettings):
 
     objective: TranslationObjective = CrossEntropyObjective()  # type: ignore[assignment]
     """What it is taught to predict."""
+    segmentation: Segmentation | None = None
+    """Cut the training sentences into other pieces in each epoch; null: always the best pieces."""
 
 
 class TranslationRecipe(AnyRecipe):
@@ -146,6 +149,9 @@ class TranslationRecipe(AnyRecipe):
             )
         self._check_kind()
         self._check_drafting()
+        if self.training.segmentation is not None:
+            check_segmentation(self.training.segmentation, self.text)
+            check_one_segmentation(self.model)
         # Source rows are in the proportion of the languages, which only the text knows.
         source = (
             "data.row_tokens, and source rows may be longer",
@@ -255,6 +261,19 @@ def check_objective(objective: TranslationObjective, model: ModelSettings) -> No
         check_edits_objective(objective)
     if model.structure.sums_alignments:
         check_alignment_objective(objective, model.structure.kind)
+
+
+def check_one_segmentation(model: ModelSettings) -> None:
+    """Fertilities are read off links between the pieces of one segmentation."""
+    if isinstance(model, ParallelSettings) and isinstance(model.length, FertilityLength):
+        raise SettingsError(
+            "training.segmentation cuts words into other pieces each time, but "
+            "model.length.kind=fertility learns from a word alignment of the best pieces; leave "
+            "training.segmentation out, or set model.length.kind=classifier",
+            "training.segmentation 每次把词切成不同的词元，而 model.length.kind=fertility "
+            "从最佳切分的词对齐中学习；请去掉 training.segmentation，或设 "
+            "model.length.kind=classifier",
+        )
 
 
 def check_ngrams(objective: NgramObjective, model: ModelSettings) -> None:

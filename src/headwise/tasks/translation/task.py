@@ -54,11 +54,12 @@ from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.several_directions import translate_directions
 from headwise.tasks.translation.training_rows import (
     add_alignment,
+    add_segmentation,
     batches_for,
     check_targets,
     on_pairs,
     pairs_for,
-    reopen_alignment,
+    reopen_additions,
     row_shape,
 )
 from headwise.tasks.translation.translated_part import FOLDER as TRANSLATIONS
@@ -98,13 +99,14 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
             vocabulary_progress=watch_vocabulary(watcher),
         )
         watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())
+        prepared = add_segmentation(recipe, prepared, directory, watcher)
         check_lengths(recipe, prepared)
         check_targets(recipe, prepared)
         check_decoding(recipe, prepared)
         return add_alignment(recipe, prepared, directory, watcher)
 
     def reopen(self, recipe: TranslationRecipe, directory: Path, watcher: Events) -> PreparedData:
-        return reopen_alignment(recipe, open_prepared(directory), directory)
+        return reopen_additions(recipe, open_prepared(directory), directory)
 
     def sizes(self, recipe: TranslationRecipe, prepared: PreparedData) -> dict[str, Any]:
         return {"pairs": len(prepared.train)}
@@ -126,7 +128,9 @@ class TranslationTask(TrainedTask[TranslationRecipe, PreparedData]):
 
     def count_tokens(self, recipe: TranslationRecipe, prepared: PreparedData) -> int:
         """Of the target, with the end of each sentence."""
-        return prepared.train.total_tokens["target"] + len(prepared.train)
+        count = prepared.train.total_tokens["target"] + len(prepared.train)
+        cut = prepared.segmentation
+        return count if cut is None else round(cut.growth["target"] * count)
 
     def learner(
         self,

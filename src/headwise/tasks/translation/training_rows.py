@@ -4,18 +4,20 @@ a target holds.
 A decoder that reads a fixed number of BEGIN tokens has as many positions for every target, so its
 rows hold whole numbers of such targets. A decoder that copies source tokens by their fertility
 has a loss that finds them first (fertile_batches.py). All other models take the pairs
-as they are.
+as they are. Where sentences are cut into other pieces in each epoch (`training.segmentation`), the
+rows have room for the proportion of the longer sentences.
 """
 
 import logging
 from dataclasses import replace
 from pathlib import Path
 
-from headwise.data.batching import ALL_ROWS, PairSource, Share
+from headwise.data.batching import ALL_ROWS, PairSource, Share, plan_rows
 from headwise.data.fixed_targets import FixedTargets, check_positions
 from headwise.data.pairs.alignment.learned import open_alignment, prepare_alignment
 from headwise.data.pairs.preparation import PreparedData
-from headwise.data.shards import TokenStore
+from headwise.data.pairs.segmentation.prepared import open_segmentation, prepare_segmentation
+from headwise.data.shards import SIDES, TokenStore
 from headwise.errors import DataError
 from headwise.language import say
 from headwise.models.choices import TranslatorSettings
@@ -47,7 +49,21 @@ def row_shape(recipe: TranslationRecipe, prepared: PreparedData) -> RowShape:
     if positions is not None:
         target = max(1, target // positions) * positions
     rows = max(1, round(recipe.training.batch_tokens / target))
-    return RowShape(rows, prepared.source_row, target)
+    return RowShape(rows, source_row(prepared), target)
+
+
+def source_row(prepared: PreparedData) -> int:
+    """Longer than for the best segmentation if the sources grow more than the targets; not shorter,
+    because the longest source must fit in any case."""
+    cut = prepared.segmentation
+    if cut is None:
+        return prepared.source_row
+    tokens = {
+        side: cut.growth[side] * (prepared.train.total_tokens[side] + len(prepared.train))
+        for side in SIDES
+    }
+    row, _ = plan_rows(round(tokens["source"]), round(tokens["target"]), prepared.target_row)
+    return max(row, prepared.source_row)
 
 
 def fixed_positions(model: TranslatorSettings) -> int | None:
@@ -114,7 +130,11 @@ def batches_for(
     recipe: TranslationRecipe, prepared: PreparedData, shape: RowShape, share: Share = ALL_ROWS
 ) -> Batches:
     """The batches of a training, or of one process of it."""
-    pairs = pairs_for(recipe, prepared.train)
+    longest = fixed_positions(recipe.model) or shape.target
+    store: PairSource = prepared.train
+    if prepared.segmentation is not None:
+        store = prepared.segmentation.of(prepared.train, source=shape.source, target=longest)
+    pairs = pairs_for(recipe, store)
     return PackedPairs(pairs, shape, recipe.training.seed, prepared.fingerprint, share)
 
 
@@ -140,10 +160,39 @@ def add_alignment(
     return replace(prepared, alignment=alignment)
 
 
-def reopen_alignment(
+def add_segmentation(
+    recipe: TranslationRecipe, prepared: PreparedData, directory: Path, watcher: Events
+) -> PreparedData:
+    """With what the training pairs can be cut into, if the recipe cuts them anew."""
+    settings = recipe.training.segmentation
+    if settings is None:
+        return prepared
+    label = say("drawing other segmentations", "正在抽取其他切分")
+    passes, done = 2 * (2 if settings.sides == "both" else 1), 0
+
+    def tell(pairs: int) -> None:
+        nonlocal done
+        done += pairs
+        watcher.count(label, done // passes, len(prepared.train))
+
+    segmentation = prepare_segmentation(
+        directory,
+        prepared.train,
+        prepared.tokenizers,
+        settings,
+        rows=(prepared.source_row, fixed_positions(recipe.model) or prepared.target_row),
+        progress=tell,
+    )
+    watcher.note(segmentation.describe())
+    return replace(prepared, segmentation=segmentation)
+
+
+def reopen_additions(
     recipe: TranslationRecipe, prepared: PreparedData, directory: Path
 ) -> PreparedData:
-    """The same for another process, after the first one has prepared it."""
+    """The same for another process, after the first one has prepared them."""
+    if recipe.training.segmentation is not None:
+        prepared = replace(prepared, segmentation=open_segmentation(directory))
     if most_copies(recipe.model) is None:
         return prepared
     return replace(prepared, alignment=open_alignment(directory))

@@ -1,0 +1,1 @@
+"""Sub-word regularisation: sentences that are cut into other pieces each time they are seen."""
