@@ -48,14 +48,17 @@ class FertileLoss:
     inner: Trainable
     aligner: BatchAligner
 
+    def __post_init__(self) -> None:
+        # Here and not above `add`, because torch's compiler takes seconds to import.
+        self._add_plainly = torch.compiler.disable(self.add)
+
     @property
     def module(self) -> nn.Module:
         return self.inner.module
 
     def loss(self, batch: PackedBatch) -> LossSums:
-        return self.inner.loss(self.add(batch))
+        return self.inner.loss(self._add_plainly(batch))
 
-    @torch.compiler.disable
     def add(self, batch: PackedBatch) -> FertileBatch:
         """The batch with its fertilities; the aligner moves to the device of the first batch."""
         self.aligner = self.aligner.to(batch.source.device)
