@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headwise.attention.masks import Mask
-from headwise.attention.nearest_attention import NearestAttention, Pairs, Recall, Stored
+from headwise.attention.nearest_attention import NearestAttention, Recall, Stored
 from headwise.attention.taps import tap_attention
 from headwise.errors import SettingsError, UsageError
 from headwise.models.choices import DecoderOnlySettings, build_decoder_only
@@ -79,10 +79,11 @@ def test_pieces_of_a_search_change_nothing(
 def _attend_plainly(layer: NearestAttention, x: Tensor, memory: Tensor, num_past: int) -> Tensor:
     """Softmax over every stored token, head by head and query by query."""
     width, k = DIM // HEADS, layer.key_value(memory).chunk(2, -1)
+    without_bias = k[0] - layer.key_value.bias[:DIM]
     q, mixed = layer.query(x), torch.zeros(len(x), DIM).double()
     for head in range(HEADS):
         own = slice(head * width, (head + 1) * width)
-        keys, values = F.normalize(k[0][:, own], dim=-1), k[1][:, own]
+        keys, values = F.normalize(without_bias[:, own], dim=-1), k[1][:, own]
         for i in range(len(x)):
             first, last = max(0, num_past + i - 4 - 9), num_past + i - 4
             scores = layer.sharpness[head] * (keys[first:last] @ F.normalize(q[i, own], dim=-1))
@@ -100,7 +101,7 @@ def test_a_lookup_of_everything_is_full_attention_over_the_store(
     memory = torch.randn(17, DIM, generator=generator).double()
     x = memory[13:]
     k, v = layer._keys_values(memory[None, :13])
-    stored = Stored.nothing(k).then(Pairs(F.normalize(k, dim=-1), v), begin=13)
+    stored = Stored.nothing(k).then(layer._pairs(k, v), begin=13)
     recall = Recall(stored)
     mask = Mask()
     found = layer.attend_and_recall(x[None], memory[None, 9:13], mask, recall)[0]

@@ -133,13 +133,13 @@ class NearestAttention(MultiHeadAttention):
         q, _, _ = self._place(self.queries(x), *own, None, x.shape[1])
         bias = self._bias(q, offset=num_past)
         local = self.kernel(q, k, v, mask, bias=bias, training=self.training)
-        recall.read = as_pairs(*own)
+        recall.read = self._pairs(*own)
         return self._merge(self._mix(q, local, recall))
 
     def _attend_self(self, x: Tensor, mask: Mask, position: Tensor | None) -> Tensor:
         q, k, v = self.queries_keys_values(x, position, length=x.shape[1])
         local = self.kernel(q, k, v, mask, bias=self._bias(q), training=self.training)
-        return self._merge(self._mix(q, local, Recall(None, read=as_pairs(k, v))))
+        return self._merge(self._mix(q, local, Recall(None, read=self._pairs(k, v))))
 
     def step(
         self, x: Float[Tensor, "row 1 dim"], cache: Cache, *, mask: Mask | None = None
@@ -154,7 +154,7 @@ class NearestAttention(MultiHeadAttention):
         first = max(0, keys.shape[2] - self.reach - 1)
         bias = self._bias(q, offset=keys.shape[2] - first - 1)
         local = self.kernel(q, keys[:, :, first:], values[:, :, first:], Mask(), bias=bias)
-        older = as_pairs(keys[:, :, :first], values[:, :, :first])
+        older = self._pairs(keys[:, :, :first], values[:, :, :first])
         stored = Stored.nothing(k).then(older, begin=keys.shape[2] - 1)
         return self._merge(self._mix(q, local, Recall(stored)))
 
@@ -169,13 +169,26 @@ class NearestAttention(MultiHeadAttention):
         """Of a text that is read at once: the mixture of both maps."""
         local = super().weights(x, memory, mask, position=position)
         q, k, v = self.queries_keys_values(x, position, length=x.shape[1])
-        stored, limits = self._candidates(Recall(None, read=as_pairs(k, v)), q)
+        stored, limits = self._candidates(Recall(None, read=self._pairs(k, v)), q)
         found = self._search(q, stored, limits)
         far = torch.zeros_like(local).scatter_add_(
             -1, found.slot, self._lookup_weights(q, stored, found) * found.is_real
         )
         gate = self._gate(found)
         return gate * far + (1 - gate) * local
+
+    def _pairs(
+        self,
+        k: Float[Tensor, "row head slot head_dim"],
+        v: Float[Tensor, "row head slot head_dim"],
+    ) -> Pairs:
+        """What is stored of keys and values. The bias of the keys is left out: it adds the same to
+        all scores of a softmax, so that nothing teaches it, and noise would turn the keys."""
+        k = k.detach()
+        if self.key_value.bias is not None:
+            bias = self.key_value.bias.detach().chunk(2)[0].view(self.num_heads, 1, -1)
+            k = k - bias.to(k.dtype)
+        return Pairs(F.normalize(k, dim=-1), v.detach())
 
     def _mix(
         self,
@@ -248,13 +261,6 @@ class Limits:
         if self.moving:
             far = far + torch.arange(begin, begin + count, device=far.device)[:, None]
         return (far > self.above) & (far <= self.upto)
-
-
-def as_pairs(
-    k: Float[Tensor, "row head slot head_dim"], v: Float[Tensor, "row head slot head_dim"]
-) -> Pairs:
-    """What is stored of keys and values."""
-    return Pairs(F.normalize(k.detach(), dim=-1), v.detach())
 
 
 def _gather(

@@ -193,7 +193,7 @@ class Remembering(nn.Module):
 
     def only_own_rows(self, name: str, tensor: Tensor) -> Tensor | None:
         """A copy of a state in which the rows of other processes are zero; None for a weight."""
-        if name.startswith("model."):
+        if name not in ("states", "num_remembered") and not name.startswith("ring."):
             return None
         rows = tensor.transpose(0, 1) if name == "states" else tensor
         alone = torch.zeros_like(rows)
