@@ -43,7 +43,7 @@ SHARPNESS = 10.0
 
 
 @dataclass(frozen=True)
-class Pairs:
+class KeyValuePairs:
     """Keys of length one and values of tokens, without gradients."""
 
     keys: Float[Tensor, "row head slot head_dim"]
@@ -52,30 +52,30 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Stored:
-    """Pairs in any order, and how many tokens each stands before the next one to be read (1: it
-    was the last; NOWHERE: the slot is empty)."""
+    """Pairs in any order, and how many tokens each stands before the next one to be read (1: it was
+    the last; NOWHERE: the slot is empty)."""
 
-    pairs: Pairs
+    pairs: KeyValuePairs
     distance: Int[Tensor, "row slot"]
 
     @staticmethod
     def nothing(like: Float[Tensor, "row head any head_dim"]) -> "Stored":
         empty = like.detach()[:, :, :0]
         distance = torch.zeros(len(like), 0, dtype=torch.int64, device=like.device)
-        return Stored(Pairs(empty, empty), distance)
+        return Stored(KeyValuePairs(empty, empty), distance)
 
-    def then(self, new: Pairs, *, begin: int = 0) -> "Stored":
+    def then(self, new: KeyValuePairs, *, begin: int = 0) -> "Stored":
         """With tokens that follow, of which the next to be read is number `begin`."""
         old, count = self.pairs, new.keys.shape[2]
         keys = torch.cat([old.keys.to(new.keys.dtype), new.keys], dim=2)
         values = torch.cat([old.values.to(new.values.dtype), new.values], dim=2)
         ahead = begin - torch.arange(count, device=keys.device)
         distance = torch.cat([self.distance + begin, ahead.expand(len(keys), count)], dim=1)
-        return Stored(Pairs(keys, values), distance)
+        return Stored(KeyValuePairs(keys, values), distance)
 
     def last(self, count: int) -> "Stored":
         """Of pairs in the order of the text the last ones."""
-        pairs = Pairs(self.pairs.keys[:, :, -count:], self.pairs.values[:, :, -count:])
+        pairs = KeyValuePairs(self.pairs.keys[:, :, -count:], self.pairs.values[:, :, -count:])
         return Stored(pairs, self.distance[:, -count:])
 
 
@@ -87,7 +87,7 @@ class Recall:
     num_past: int | None = None
     """In training the window of all tokens of the segment begins so many tokens before it, and the
     store ends there; None: every token has its own window."""
-    read: Pairs | None = None
+    read: KeyValuePairs | None = None
     """The pairs of the segment, once it was read."""
 
 
@@ -181,14 +181,14 @@ class NearestAttention(MultiHeadAttention):
         self,
         k: Float[Tensor, "row head slot head_dim"],
         v: Float[Tensor, "row head slot head_dim"],
-    ) -> Pairs:
+    ) -> KeyValuePairs:
         """What is stored of keys and values. The bias of the keys is left out: it adds the same to
         all scores of a softmax, so that nothing teaches it, and noise would turn the keys."""
         k = k.detach()
         if self.key_value.bias is not None:
             bias = self.key_value.bias.detach().chunk(2)[0].view(self.num_heads, 1, -1)
             k = k - bias.to(k.dtype)
-        return Pairs(F.normalize(k, dim=-1), v.detach())
+        return KeyValuePairs(F.normalize(k, dim=-1), v.detach())
 
     def _mix(
         self,

@@ -99,14 +99,20 @@ def _check_lookup(memory: NearestMemory, settings: SettingsWithMemory) -> None:
             f"{memory.neighbours} 个；请用 memory.neighbours={memory.size} 或更小，或增大 "
             "memory.size",
         )
-    kind = settings.attention
-    if type(kind).build_layer is not AttentionKind.build_layer:
+    if not _has_plain_layers(settings.attention):
+        kinds = kinds_that(lambda kind: _reads_earlier_keys(kind) and _has_plain_layers(kind))
         raise SettingsError(
-            f"memory.kind=nearest needs plain layers, and attention.kind={kind.kind} builds its "
-            "own; use attention.kind=fused",
-            f"memory.kind=nearest 需要普通的注意力层，而 attention.kind={kind.kind} "
-            "自建其层；请用 attention.kind=fused",
+            f"memory.kind=nearest needs plain layers, and attention.kind="
+            f"{settings.attention.kind} builds its own; use "
+            f"attention.kind={join_words(kinds, ' or ')}",
+            f"memory.kind=nearest 需要普通的注意力层，而 attention.kind="
+            f"{settings.attention.kind} 自建其层；请用 "
+            f"attention.kind={join_words(kinds, ' 或 ', '、')}",
         )
+
+
+def _has_plain_layers(kind: AttentionKind) -> bool:
+    return type(kind).build_layer is AttentionKind.build_layer
 
 
 def _counts_distances(position: PositionKind) -> bool:

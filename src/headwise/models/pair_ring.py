@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from headwise.attention.nearest_attention import NOWHERE, Pairs, Stored
+from headwise.attention.nearest_attention import NOWHERE, KeyValuePairs, Stored
 
 
 class RingShape(NamedTuple):
@@ -35,7 +35,7 @@ class RingShape(NamedTuple):
 
 
 class PairRing(nn.Module):
-    """Pairs of the rows of a batch, saved with the run (segment_memory.py)."""
+    """KeyValuePairs of the rows of a batch, saved with the run (segment_memory.py)."""
 
     keys: Tensor
     values: Tensor
@@ -54,9 +54,9 @@ class PairRing(nn.Module):
         slot = torch.arange(self.room, device=count.device)
         distance = 1 + (count - 1 - slot) % self.room
         distance = torch.where(distance <= count, distance, NOWHERE)
-        return Stored(Pairs(self.keys[rows], self.values[rows]), distance)
+        return Stored(KeyValuePairs(self.keys[rows], self.values[rows]), distance)
 
-    def write(self, rows: slice, fresh: Bool[Tensor, " row"], read: Pairs) -> None:
+    def write(self, rows: slice, fresh: Bool[Tensor, " row"], read: KeyValuePairs) -> None:
         """Store the pairs of the next tokens."""
         count, num_new = self._count(rows, fresh), read.keys.shape[2]
         assert num_new <= self.room, "a segment is not longer than its ring"

@@ -32,7 +32,7 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from headwise.attention.nearest_attention import Pairs, Stored
+from headwise.attention.nearest_attention import KeyValuePairs, Stored
 from headwise.models.pair_ring import PairRing
 from headwise.settings import Settings
 
@@ -92,7 +92,7 @@ class Read:
 
     states: Sequence[Float[Tensor, "row time dim"]]
     """What each layer has read."""
-    pairs: Pairs | None = None
+    pairs: KeyValuePairs | None = None
     """Keys and values of the layer that looks up, if there is one."""
     num_stored: int = 0
     """How many of them are kept beyond the states."""

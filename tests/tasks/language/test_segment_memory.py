@@ -11,7 +11,7 @@ import torch
 
 from headwise.cli.main import main
 from headwise.decoding.choices import BeamSettings, GreedySettings
-from headwise.errors import SettingsError
+from headwise.errors import SettingsError, UsageError
 from headwise.models.segment_memory import Remembering
 from headwise.models.text_stepper import ContinuingStepper
 from headwise.randomness import numpy_generator
@@ -19,8 +19,10 @@ from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.language.continuation import write_on
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.language.neural_token_model import NeuralTokenModel
+from headwise.tasks.language.stored_pairs import check_stored_pairs
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import train
+from headwise.tasks.table import find_task
 from headwise.weights import read_tensors
 from tests.tasks.language.test_task import TEXT, _after_three
 from tests.training.several import finish, start
@@ -248,7 +250,6 @@ def test_the_memory_belongs_to_a_stream(memory: dict, tmp_path: Path) -> None:
 def test_the_trained_module_is_the_one_with_the_memory(tmp_path: Path) -> None:
     from headwise.data.batching import ALL_ROWS
     from headwise.tasks.events import Silence
-    from headwise.tasks.table import find_task
 
     recipe = _recipe(tmp_path)
     task = find_task(recipe)
@@ -257,3 +258,30 @@ def test_the_trained_module_is_the_one_with_the_memory(tmp_path: Path) -> None:
     learner = task.learner(recipe, prepared, module, share=ALL_ROWS, directory=tmp_path)
     assert isinstance(learner.trainable.module, Remembering)
     assert learner.trainable.module.model is module
+
+
+def test_a_memory_that_does_not_fit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 rows of 3 + 8 + 5 tokens of width 8, keys and values of 4 bytes: 4,096 bytes."""
+    where = "headwise.tasks.language.stored_pairs.available_memory"
+    for room, ema in ((4096, None), (8192, 0.9)):
+        recipe = _recipe(tmp_path, NEAREST, ema=ema)
+        monkeypatch.setattr(where, lambda device, room=room: room)
+        check_stored_pairs(recipe)
+        monkeypatch.setattr(where, lambda device, room=room: room - 1)
+        with pytest.raises(UsageError, match=r"16 tokens of each of 4 rows.*model\.memory\.size"):
+            train(recipe, run=tmp_path / "run")
+    check_stored_pairs(_recipe(tmp_path))
+
+
+def test_a_plan_counts_what_is_stored(tmp_path: Path) -> None:
+    """The states of the layers, and the ring of one."""
+    built = []
+    for changes in ({}, NEAREST):
+        recipe = _recipe(tmp_path, changes)
+        step = find_task(recipe).planned_step(recipe)
+        with torch.device("meta"):
+            built.append(sum(state.nbytes for state in step.build(step.num_rows).buffers()))
+    states = 2 * 4 * 8 * 4  # layers, rows, width, bytes
+    assert built == [states * 6 + 4 * 8, states * 3 + 4096 + 2 * 4 * 8]
