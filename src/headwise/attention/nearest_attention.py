@@ -4,7 +4,7 @@ Beside the keys of its window, a layer has a store: keys and values of tokens th
 before. A query looks at the k stored keys that are most like it, and at no others.
 
     window     local = softmax(q · keys) values                       as every other layer
-    lookup     N = the k stored j with the largest q̂ · k̂ⱼ             q̂ = q / |q|, k̂ = key / |key|
+    lookup     N = the k stored j with the largest q̂ · k̂ⱼ            q̂, k̂: at length one
                far = Σ over j in N of softmaxⱼ(s · q̂ · k̂ⱼ) vⱼ
     mixture    head = g · far + (1 - g) · local                       g = sigmoid(b)
 
