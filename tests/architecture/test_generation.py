@@ -24,6 +24,7 @@ KNOWN = {
     "rules.phrases",
     "rules.text_rules",
     "search.beam",  # their settings
+    "search.distinct_samples",  # what a training draws without replacement
     "search.greedy",
     "search.length_penalty",
     "search.samples",  # what a training draws

@@ -29,12 +29,15 @@ MEMORY = {
     | {"position": {"kind": "transformer_xl"}, "memory": {"kind": "segments", "length": 11}},
     "reading": {"kind": "stream", "length": 7},
 }
+NEAREST = {"kind": "nearest", "layer": 1, "length": 11, "size": 13, "neighbours": 3}
+LOOKUP = MEMORY | {"model": MEMORY["model"] | {"memory": NEAREST}}
 NEURAL_NGRAM = {"model": {"kind": "neural_ngram", "order": 3, "dim": 7, "hidden": 11}}
 STREAM = {"reading": {"kind": "stream", "length": 7}}
 CASES: dict[str, tuple[str, dict[str, Any], float]] = {
     "translation": ("translation", {}, 0.05),
     "GPT": ("language_modeling", GPT, 0.05),
     "GPT with a memory": ("language_modeling", MEMORY, 0.05),
+    "GPT with a lookup": ("language_modeling", LOOKUP, 0.05),
     "neural n-gram": ("language_modeling", NEURAL_NGRAM, 0.1),
     "recurrent, lines": ("language_modeling", {}, 0.15),
     "recurrent, carried": ("language_modeling", STREAM, 0.15),

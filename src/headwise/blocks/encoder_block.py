@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from headwise.attention.cache import Cache
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
+from headwise.attention.nearest_attention import NearestAttention, Recall
 from headwise.blocks.residual import Residual
 from headwise.settings.part_names import PartNames
 
@@ -50,14 +51,20 @@ class EncoderBlock(nn.Module):
         position: Int[Tensor, "batch source"] | None = None,
         real: Bool[Tensor, "batch source"] | None = None,
         past: Float[Tensor, "batch past dim"] | None = None,
+        recall: Recall | None = None,
     ) -> Float[Tensor, "batch source dim"]:
-        """`past`: what this block has read before x and attends to as well."""
+        """`past`: what this block has read before x and attends to as well; `recall`: what it may
+        look up beyond that."""
 
         def look(normed: Tensor) -> Tensor:
+            attention = self.self_attention
             if past is None:
-                return self.self_attention(normed, normed, mask, position=position)
+                return attention(normed, normed, mask, position=position)
             before = self.attention_residual.read_by_sublayer(past)
-            return self.self_attention.attend_after(normed, before, mask)
+            if recall is not None:
+                assert isinstance(attention, NearestAttention)
+                return attention.attend_and_recall(normed, before, mask, recall)
+            return attention.attend_after(normed, before, mask)
 
         x = self.attention_residual(x, look, real=real)
         return self.feed_forward_residual(x, self.feed_forward, real=real)

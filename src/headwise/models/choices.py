@@ -16,6 +16,7 @@ from headwise.attention.choices import (
     share_between_layers,
 )
 from headwise.attention.multi_head import MultiHeadAttention
+from headwise.attention.nearest_attention import NearestAttention
 from headwise.attention.shapes import check_heads
 from headwise.attention.viewed_attention import ViewedAttention
 from headwise.blocks.choices import (
@@ -49,7 +50,12 @@ from headwise.models.parallel.translator import ParallelTranslator
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings, build_recurrent
 from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
 from headwise.models.reward_baseline import RewardBaseline
-from headwise.models.segment_memory import NO_MEMORY, LanguageMemorySettings, SegmentMemory
+from headwise.models.segment_memory import (
+    NO_MEMORY,
+    CarriedMemory,
+    LanguageMemorySettings,
+    NearestMemory,
+)
 from headwise.models.source_views import SourceViews
 from headwise.models.transformer_settings import DecoderSettings as DecoderSettings
 from headwise.models.transformer_settings import StackSettings as StackSettings
@@ -228,12 +234,22 @@ def build_decoder_only(
         output = nn.Linear(settings.dim, size, bias=settings.output_bias)
         if settings.tied:
             output.weight = table.weight
+        memory = settings.memory
+        blocks = build_encoder_blocks(settings, settings, role="decoder")
+        if isinstance(memory, NearestMemory):
+            block = blocks[memory.layer_of(settings.layers)]
+            block.self_attention = NearestAttention(
+                block.self_attention,
+                size=memory.size,
+                neighbours=memory.neighbours,
+                reach=memory.reach,
+            )
         model = DecoderOnly(
             embedding=_embedding(settings, table, scaled=settings.scaled),
-            blocks=build_encoder_blocks(settings, settings, role="decoder"),
+            blocks=blocks,
             norm=build_final_norm(settings),
             output=output,
-            reach=settings.memory.reach if isinstance(settings.memory, SegmentMemory) else None,
+            reach=memory.reach if isinstance(memory, CarriedMemory) else None,
         )
     if generator is not None:
         initialize(model, generator)

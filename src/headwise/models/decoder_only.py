@@ -7,7 +7,8 @@ Radford et al. 2018. The blocks are those of the encoder (there is no source to 
 causal mask. Rows may hold several texts, numbered by segment; segment 0 is padding. `forward`
 returns the hidden states, as that of EncoderDecoder does. `step` reads one more token with caches
 and gives the same numbers. A model with a memory looks back `reach` tokens in every layer; it reads
-a text in segments with `read_on`, after the states that it remembers (segment_memory.py).
+a text in segments with `read_on`, after the states that it remembers (segment_memory.py). One of
+its layers may look up what lies beyond (attention/nearest_attention.py).
 
 Tested: later tokens and other texts have no effect; step by step = whole sequence = segments; a
 GPT-2 with copied weights gives the same numbers.
@@ -24,11 +25,13 @@ from torch import Tensor, nn
 from headwise.attention.cache import Cache, RollingCache
 from headwise.attention.masks import Mask, causal, padding, segments, window
 from headwise.attention.multi_head import MultiHeadAttention
+from headwise.attention.nearest_attention import NearestAttention, Recall
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
+from headwise.errors import UsageError
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
-from headwise.models.segment_memory import Past
+from headwise.models.segment_memory import Past, Read
 from headwise.settings.part_names import PartNames
 
 
@@ -87,6 +90,7 @@ class DecoderOnly(nn.Module):
             position = torch.arange(length, device=tokens.device).expand(tokens.shape)
         mask, real = self._causal(length), None
         if segment is not None:
+            self._refuse_segments()
             mask = (mask & segments(segment, segment)).ignoring_blind()
             real = segment != 0 if self.looks_over_tokens else None
         x = self.embedding(tokens, position, length=length)
@@ -96,6 +100,15 @@ class DecoderOnly(nn.Module):
             x = block(x, mask, position=position, real=real)
         return apply_norm(self.norm, x, real)
 
+    def _refuse_segments(self) -> None:
+        """A layer that looks up would find tokens of other texts."""
+        if any(_num_stored(block) for block in self.blocks):
+            raise UsageError(
+                "a model with model.memory.kind=nearest reads one text in a row; give each text a "
+                "row of its own",
+                "带 model.memory.kind=nearest 的模型每行只读一段文本；请让每段文本独占一行",
+            )
+
     def _causal(self, num_keys: int, offset: int = 0) -> Mask:
         mask = causal(offset)
         if self.reach is None or num_keys <= self.reach + 1:
@@ -104,8 +117,8 @@ class DecoderOnly(nn.Module):
 
     def read_on(
         self, tokens: Int[Tensor, "row time"], past: Past
-    ) -> tuple[Float[Tensor, "row time dim"], list[Float[Tensor, "row time dim"]]]:
-        """Hidden states of tokens that follow the past, and what each layer has read of them.
+    ) -> tuple[Float[Tensor, "row time dim"], Read]:
+        """Hidden states of tokens that follow the past, and what is to be remembered of them.
 
         In training a token attends to all of the past; afterwards it looks back `reach` tokens.
         """
@@ -119,11 +132,13 @@ class DecoderOnly(nn.Module):
         if len(self.blocks) > 0:
             kernel = self.blocks[0].self_attention.kernel
             mask = kernel.prepare(mask, length, num_keys, x.device)
-        read = []
+        read, recall = [], Recall(past.stored, num_past if self.training else None)
         for block, states in zip(self.blocks, past.states, strict=True):
             read.append(x)
-            x = block(x, mask, past=states)
-        return apply_norm(self.norm, x, None), read
+            looks_up = isinstance(block.self_attention, NearestAttention)
+            x = block(x, mask, past=states, recall=recall if looks_up else None)
+        stored = max((_num_stored(block) for block in self.blocks), default=0)
+        return apply_norm(self.norm, x, None), Read(read, recall.read, stored)
 
     def logits(self, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
         return self.output(hidden)
@@ -147,9 +162,10 @@ class DecoderOnly(nn.Module):
         x = self.embedding(tokens[:, None], position, length=state.time + 1)
         state.time += 1
         for block, cache in zip(self.blocks, state.caches, strict=True):
-            if self.reach is not None and cache.length > self.reach:
+            horizon = None if self.reach is None else self.reach + _num_stored(block)
+            if horizon is not None and cache.length > horizon:
                 assert isinstance(cache, RollingCache)
-                cache.keep_last(self.reach)
+                cache.keep_last(horizon)
             x = block.step(x, cache)
         return self.norm(x)[:, 0]
 
@@ -159,6 +175,12 @@ class DecoderOnly(nn.Module):
             f"decoder.{number}.self": block.self_attention
             for number, block in enumerate(self.blocks)
         }
+
+
+def _num_stored(block: EncoderBlock) -> int:
+    """How many tokens beyond its window a layer may look up."""
+    attention = block.self_attention
+    return attention.size if isinstance(attention, NearestAttention) else 0
 
 
 def _rolling(attention: MultiHeadAttention, num_rows: int, *, like: Tensor) -> RollingCache:

@@ -129,7 +129,9 @@ def bound_memory(step: PlannedStep) -> int:
         if "weight" in name
     ]
     widths = sum(sum(weight.shape) for weight in matrices)
-    return 24 * num_tokens * widths + 16 * sum(weight.numel() for weight in module.parameters())
+    states = 2 * sum(state.nbytes for state in module.buffers())  # and their average, with ema
+    weights = 16 * sum(weight.numel() for weight in module.parameters())
+    return 24 * num_tokens * widths + weights + states
 
 
 def _describe(fixed: int, batch: int, room: float, sharing: int) -> tuple[str, str]:

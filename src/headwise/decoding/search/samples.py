@@ -94,7 +94,7 @@ def _draw_plainly(
 
     rules = [SentenceRules(tuple(one)) for one in prefixes]
     search = _Drawing(settings, rules, choose, limits=limits, device=stepper.device)
-    run_plainly(_WithoutSpecial(stepper), sources, search, NO_WATCHER)
+    run_plainly(without_special(stepper), sources, search, NO_WATCHER)
     return search.tables()
 
 
@@ -103,6 +103,11 @@ class _Drawing(PathSearch):
 
     def finish(self) -> list[SearchResult]:
         return []
+
+
+def without_special(stepper: Stepper[Any]) -> Stepper[Any]:
+    """A stepper that never writes padding or the beginning of a sentence."""
+    return _WithoutSpecial(stepper)
 
 
 class _WithoutSpecial:

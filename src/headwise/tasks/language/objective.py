@@ -34,13 +34,14 @@ from headwise.models.choices import (
     NeuralSettings,
     build_language_model,
 )
+from headwise.models.pair_ring import PairRing, RingShape
 from headwise.models.recurrent.language_model import (
     Carrying,
     RecurrentLanguageModel,
     RecurrentPenalty,
     RecurrentSettings,
 )
-from headwise.models.segment_memory import Remembering, SegmentMemory
+from headwise.models.segment_memory import CarriedMemory, NearestMemory, Remembering
 from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.planned_step import PlannedStep, Vocabularies
 from headwise.tasks.recurrent_training import train_word_by_word
@@ -93,7 +94,7 @@ class LanguageLoss:
 def carries_states(settings: LanguageModelSettings) -> bool:
     """Whether a model reads a stream on from window to window."""
     if isinstance(settings, DecoderOnlySettings):
-        return isinstance(settings.memory, SegmentMemory)
+        return isinstance(settings.memory, CarriedMemory)
     return isinstance(settings, RecurrentSettings)
 
 
@@ -120,18 +121,18 @@ def make_loss(
 ) -> LanguageLoss:
     """The loss of a recipe; `rows` of a batch carry their state to the next one, None if none
     do."""
-    module: nn.Module = network if rows is None else _carry(recipe.model, network, rows)
+    module: nn.Module = network if rows is None else _carry(recipe, network, rows)
     return _loss_of(recipe, module, network, None)
 
 
-def _carry(
-    settings: LanguageModelSettings, network: LanguageNetwork, rows: CarriedRows
-) -> nn.Module:
+def _carry(recipe: LanguageRecipe, network: LanguageNetwork, rows: CarriedRows) -> nn.Module:
     """The network with the states of its rows."""
     if isinstance(network, RecurrentLanguageModel):
         return Carrying(network, rows.num_own)
+    settings = recipe.model
     assert isinstance(settings, DecoderOnlySettings)
-    assert isinstance(settings.memory, SegmentMemory)
+    assert isinstance(settings.memory, CarriedMemory)
+    shape = ring_shape(recipe, rows.num_rows)
     return Remembering(
         network,
         num_layers=settings.layers,
@@ -139,7 +140,18 @@ def _carry(
         length=settings.memory.length,
         num_rows=rows.num_rows,
         own=(rows.first, rows.last),
+        ring=None if shape is None else PairRing(shape),
     )
+
+
+def ring_shape(recipe: LanguageRecipe, num_rows: int) -> RingShape | None:
+    """What a training stores for lookups; None: nothing."""
+    model, reading = recipe.model, recipe.reading
+    if not isinstance(model, DecoderOnlySettings) or not isinstance(model.memory, NearestMemory):
+        return None
+    assert isinstance(reading, StreamReading), "a memory belongs to a stream"
+    room = model.memory.length + model.memory.size + reading.length
+    return RingShape(num_rows, model.heads, room, model.dim // model.heads)
 
 
 def _loss_of(
@@ -167,7 +179,7 @@ def plan_step(recipe: LanguageRecipe, sizes: Vocabularies) -> PlannedStep:
 
     def build(rows: int) -> nn.Module:
         network = build_language_model(settings, size=sizes.target, generator=None)
-        return _carry(settings, network, CarriedRows(rows, 0, rows)) if carried else network
+        return _carry(recipe, network, CarriedRows(rows, 0, rows)) if carried else network
 
     def trainable(module: nn.Module, chunk_size: int) -> LanguageLoss:
         network = module.model if isinstance(module, Carrying | Remembering) else module

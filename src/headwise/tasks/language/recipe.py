@@ -12,7 +12,7 @@ from headwise.models.choices import DecoderOnlySettings, LanguageModelSettings
 from headwise.models.limits import check_buckets, check_rows, row_limits
 from headwise.models.neural_ngram import NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
-from headwise.models.segment_memory import SegmentMemory
+from headwise.models.segment_memory import CarriedMemory
 from headwise.settings import Settings
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.declared_results import Result, mean_loss, perplexity
@@ -101,16 +101,16 @@ class LanguageRecipe(AnyRecipe):
     def _check_memory(self) -> Self:
         model, reading = self.model, self.reading
         if not isinstance(model, DecoderOnlySettings) or not isinstance(
-            model.memory, SegmentMemory
+            model.memory, CarriedMemory
         ):
             return self
         if not isinstance(reading, StreamReading):
             raise SettingsError(
-                f"model.memory.kind=segments remembers the text before a window, but "
+                f"model.memory.kind={model.memory.kind} remembers the text before a window, but "
                 f"reading.kind={reading.kind} packs sentences that do not follow each other; use "
                 "reading.kind=stream",
-                f"model.memory.kind=segments 记住窗口之前的文本，而 reading.kind={reading.kind} "
-                "把互不相接的句子装在一行；请用 reading.kind=stream",
+                f"model.memory.kind={model.memory.kind} 记住窗口之前的文本，而 "
+                f"reading.kind={reading.kind} 把互不相接的句子装在一行；请用 reading.kind=stream",
             )
         longest = max(model.memory.length + reading.length, model.memory.reach + 1)
         key = "reading.length + model.memory.length"

@@ -44,6 +44,7 @@ from headwise.tasks.language.objective import (
     plan_step,
 )
 from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
+from headwise.tasks.language.stored_pairs import check_stored_pairs
 from headwise.tasks.language.text import (
     TokenizedText,
     check_measured,
@@ -188,6 +189,8 @@ class NeuralLanguageTask(LanguageTask, TrainedTask[LanguageRecipe, TokenizedText
 
     def check(self, recipe: LanguageRecipe, *, num_processes: int, anyway: bool) -> None:
         find_language_start(recipe)
+        if not anyway:
+            check_stored_pairs(recipe)
 
     def build(self, recipe: LanguageRecipe, prepared: TokenizedText) -> LanguageNetwork:
         assert isinstance(recipe.model, NeuralSettings)

@@ -10,11 +10,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from headwise.decoding.results import PathTables
+from headwise.decoding.search.distinct_samples import DistinctSamples
 from headwise.errors import UsageError
 from headwise.evaluation.rewards.declaration import Reward
 from headwise.tasks.translation.sampled_rows import Written
@@ -23,6 +25,15 @@ from headwise.text.tokenizer_pair import TokenizerPair
 
 SHOWN = 200
 """Characters of a sentence that a message shows."""
+
+
+class Importance(NamedTuple):
+    """Of a sample drawn without replacement (training/sequence/distinct.py)."""
+
+    probability: float
+    """In the distribution that it was drawn from."""
+    weight: float
+    """That, divided by the probability to be among the samples."""
 
 
 @dataclass(frozen=True)
@@ -38,23 +49,30 @@ class RewardedSamples:
     rewards: dict[Written, float]
     """Of each sample, of the greedy output and of the reference."""
     greedy: Written
+    importance: dict[Written, Importance] | None = None
+    """Of each sample, if they were drawn without replacement."""
 
     @property
     def mean(self) -> float:
-        return sum(self.rewards[one] * count for one, count in self.counts.items()) / len(
-            self.drawn
-        )
+        """An estimate of the expected reward, without bias."""
+        return sum(self.rewards[one] * self.weight(one) for one in self.counts)
+
+    def weight(self, sample: Written) -> float:
+        """By how much a sample counts in estimates of expectations."""
+        if self.importance is None:
+            return self.counts[sample] / len(self.drawn)
+        return self.importance[sample].weight
 
 
 def reward_samples(
     reward: Reward,
     tokenizers: TokenizerPair,
     pairs: Sequence[TokenPair],
-    drawn: PathTables,
+    drawn: PathTables | DistinctSamples,
     references: Sequence[Written],
 ) -> list[RewardedSamples]:
     """For each pair; the first of its paths is the greedy output."""
-    written = drawn.written()
+    written, values, importance = _read_paths(drawn)
     counts = [Counter(paths[1:]) for paths in written]
     greedy = [paths[0] for paths in written]
     asked = [
@@ -77,11 +95,35 @@ def reward_samples(
             raise _explain_value(value, source, text, goals[number])
         found[number][one] = value
     return [
-        RewardedSamples(tuple(paths[1:]), numbers[1:], here, values, best)
-        for paths, numbers, here, values, best in zip(
-            written, drawn.values, counts, found, greedy, strict=True
+        RewardedSamples(tuple(paths[1:]), numbers[1 : len(paths)], here, rewards, best, weights)
+        for paths, numbers, here, rewards, best, weights in zip(
+            written, values, counts, found, greedy, importance, strict=True
         )
     ]
+
+
+def _read_paths(
+    drawn: PathTables | DistinctSamples,
+) -> tuple[
+    list[list[Written]],
+    Float[np.ndarray, "pair path step"],
+    Sequence[dict[Written, Importance] | None],
+]:
+    """What was written for each pair, log-probabilities of the tokens, and importances."""
+    if isinstance(drawn, PathTables):
+        written = drawn.written()
+        return written, drawn.values, [None] * len(written)
+    written, importance = [], []
+    probability = np.exp(drawn.log_probability)
+    weight = np.exp(drawn.log_probability - drawn.log_inclusion)
+    for number, paths in enumerate(drawn.paths.written()):
+        there = int(np.isfinite(drawn.log_probability[number]).sum())
+        columns = (paths[1 : there + 1], probability[number], weight[number])
+        importance.append(
+            {one: Importance(float(p), float(w)) for one, p, w in zip(*columns, strict=False)}
+        )
+        written.append(paths[: there + 1])
+    return written, drawn.paths.values, importance
 
 
 def _check_count(given: int, needed: int) -> None:

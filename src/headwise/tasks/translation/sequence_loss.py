@@ -10,6 +10,9 @@ The encoder runs once for a source, with the batch's packed rows, and the decode
 its distinct samples. The reported loss is minus the reward, summed over sentences and divided by
 target tokens as every loss is; the gradient of REINFORCE is that of the expected reward.
 
+Samples are drawn with or without replacement; without, each counts by its importance
+(training/sequence/distinct.py).
+
 With annealing (MIXER) the beginning of each reference is given to its samples and learned by
 cross-entropy; they write the rest. Validations compute the likelihood, so that they can be compared
 with those before.
@@ -25,12 +28,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from headwise.data.packing import PackedBatch
 from headwise.decoding.rules.length_limit import limit_for
+from headwise.decoding.search.distinct_samples import draw_distinct_samples
 from headwise.decoding.search.samples import draw_samples
 from headwise.evaluation.rewards.declaration import Reward, TextForm
 from headwise.models.encoder_decoder import EncoderDecoder
@@ -52,6 +57,7 @@ from headwise.training.sequence.choices import (
     ReinforceObjective,
     SequenceObjective,
 )
+from headwise.training.sequence.distinct import above_the_weighted
 from headwise.training.sequence.risk import above_the_others, expected_risk
 
 MEASURES = ("reward", "reward_of_greedy", "entropy", "distinct_samples")
@@ -115,8 +121,9 @@ class SequenceLoss:
         """Samples with their rewards; the module stays in training mode."""
         sampling = self.objective.samples
         longest = within_positions(self.recipe.decoding, self.recipe.model).max_length
+        draw = draw_samples if sampling.replacement else draw_distinct_samples
         with self.stepper.at_present() as stepper:
-            drawn = draw_samples(
+            drawn = draw(
                 stepper,
                 [pair.source for pair in pairs],
                 count=sampling.count,
@@ -179,11 +186,7 @@ class SequenceLoss:
         if isinstance(objective, MinimumRiskObjective):
             return self.risk(scores, rows, reward, num_pairs=len(pairs))
         share = rows.tokens.new_tensor(
-            [
-                one.counts[key] / len(one.drawn)
-                for one, keys in zip(samples, distinct, strict=True)
-                for key in keys
-            ],
+            [one.weight(key) for one, keys in zip(samples, distinct, strict=True) for key in keys],
             dtype=torch.float32,
         )
         surrogate = self.reinforce(scores, rows, reward, share, samples)
@@ -213,10 +216,20 @@ class SequenceLoss:
         if objective.baseline == "linear":
             return self.reinforce_linear(scores, reward, share)
         advantage = reward
+        greedy = reward.new_tensor([one.rewards[one.greedy] for one in samples])
         if objective.baseline == "greedy_output":
-            greedy = reward.new_tensor([one.rewards[one.greedy] for one in samples])
             advantage = reward - greedy[rows.pair]
-        if objective.baseline == "other_samples":
+        elif objective.baseline == "other_samples" and not objective.samples.replacement:
+            probability = reward.new_tensor(
+                [
+                    found[key].probability
+                    for one in samples
+                    if (found := one.importance) is not None
+                    for key in one.counts
+                ]
+            )
+            advantage = above_the_weighted(reward, share, probability, rows.pair, control=greedy)
+        elif objective.baseline == "other_samples":
             advantage = above_the_others(
                 reward,
                 share,
@@ -255,8 +268,10 @@ def measure(
     """Sum and count of each of MEASURES."""
     num_pairs, num_samples = len(samples), sum(len(one.drawn) for one in samples)
     both = list(zip(samples, given, strict=True))
-    entropy = -sum(float(one.log_probabilities[:, number:].sum()) for one, number in both)
-    num_tokens = sum(len(sample) - number for one, number in both for sample in one.drawn)
+    entropy = -sum(_weigh(one, one.log_probabilities[:, number:].sum(1)) for one, number in both)
+    num_tokens = sum(
+        _weigh(one, [len(sample) - number for sample in one.drawn]) for one, number in both
+    )
     sums = (
         (sum(one.mean * len(one.drawn) for one in samples), num_samples),
         (sum(one.rewards[one.greedy] for one in samples), num_pairs),
@@ -264,3 +279,11 @@ def measure(
         (sum(len(one.counts) for one in samples), num_pairs),
     )
     return like.new_tensor(sums, dtype=torch.float64).flatten()
+
+
+def _weigh(samples: RewardedSamples, numbers: Sequence[float] | np.ndarray) -> float:
+    """The sum of a number of each sample, as often as it counts."""
+    if samples.importance is None:
+        return float(sum(numbers))
+    weights = [samples.weight(one) for one in samples.drawn]
+    return float(np.dot(weights, numbers)) * len(weights)

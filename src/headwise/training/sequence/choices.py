@@ -24,8 +24,11 @@ class SampleSettings(Settings):
     """Which translations are drawn from the model at each update."""
 
     count: Annotated[int, Field(ge=1, le=256)] = 8
-    """Samples of each source sentence. They are drawn with replacement: the same one may come
-    several times, and is computed once."""
+    """Samples of each source sentence."""
+    replacement: bool = True
+    """Whether the same one may come several times (it is computed once). With false all are
+    different, and `reinforce` weights them by how probable it was that they are among the samples
+    (Kool et al. 2019)."""
     temperature: Annotated[float, Field(ge=0.05, le=10)] = 1.0
     """Below 1 probable translations are drawn still more often. The gradient of `reinforce` is that
     of the expected reward only at 1."""
