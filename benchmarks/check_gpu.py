@@ -20,6 +20,13 @@ exits 1 if one fails.
 - decoding     the recorded engine finds what the plain one finds (fp32): greedy and beam search,
                through smaller buffers and over several batches; of 1,000 sentences at most 10 may
                differ, where two hypotheses tie within rounding
+- samples      samples of the recorded engine while weights change: their log-probabilities are
+               those of the model at that moment, within 2e-3
+- passes       recorded passes of parallel translators (CTC, graph, known lengths) equal plain ones,
+               for one sentence and for several, in turn
+- alignments   CTC's loss, gradient and best alignment by the kernels equal those by torch
+- scores       log-probabilities of chosen words, their gradients and the best words by the kernels
+               equal those by torch, in fp32 and in bf16
 """
 
 import copy
@@ -29,6 +36,8 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
+from unittest import mock
 
 import harness  # noqa: F401  (puts the package on the path)
 import torch
@@ -45,18 +54,39 @@ from headwise.attention.masks import Mask, everything, segments
 from headwise.blocks.linear_relu import linear_relu
 from headwise.data.packing import PackedBatch
 from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, decode
+from headwise.decoding.parallel.protocol import PartialTargets
+from headwise.decoding.results import Hypothesis
+from headwise.decoding.search.samples import draw_samples
 from headwise.initialization import initialize
+from headwise.models.choices import build_model
+from headwise.models.parallel.choices import ParallelSettings
+from headwise.models.parallel.inference import ParallelInference
+from headwise.models.parallel.recorded_inference import RecordedInference
+from headwise.models.parallel.translator import ParallelTranslator
+from headwise.models.training_stepper import TrainingStepper
 from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import torch_generator
+from headwise.settings import check_settings
 from headwise.tasks.translation.objective import TranslationLoss
+from headwise.text.tokenizer import BOS, EOS, PAD
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation
 from headwise.training.cuda_graph import CapturedUpdate
+from headwise.training.parallel import ctc, token_scores
 from headwise.training.updates import Updater
 
 SIZE = SIZES["small"]
 TOKENS = 4096
 GPU = torch.device("cuda")
+LAYERS = {"layers": 2, "heads": 4}
+PARALLEL: dict[str, dict[str, Any]] = {
+    name: {"encoder": LAYERS, "decoder": LAYERS, **changes}
+    for name, changes in {
+        "lengths": {},
+        "ctc": {"length": {"kind": "upsampled", "factor": 2}, "structure": {"kind": "ctc"}},
+        "graph": {"length": {"kind": "upsampled", "factor": 4}, "structure": {"kind": "graph"}},
+    }.items()
+}
 
 
 def train(
@@ -240,6 +270,120 @@ def check_decoding(supply: list[PackedBatch]) -> tuple[bool, str]:
     return num_same >= 0.99 * num_all, f"{num_same:,} of {num_all:,} sentences are the same"
 
 
+def check_samples(supply: list[PackedBatch]) -> tuple[bool, str]:
+    model = build_ours(SIZE).to(GPU)
+    stepper, worst = TrainingStepper(model), 0.0
+    sources = draw_pairs(40, vocab=SIZE.vocab).sources
+    for seed, count in enumerate((40, 7, 40, 3)):
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.mul_(1.01)
+        few = sources[:count]
+        limits = [len(one) + 8 for one in few]
+        with stepper.at_present() as now:
+            drawn = draw_samples(now, few, count=3, temperature=1.0, seed=seed, limits=limits)
+        plain = TransformerStepper(copy.deepcopy(model), static=False)
+        for source, found in zip(few[:3], drawn.hypotheses(), strict=False):
+            worst = max(worst, *(_apart_from(plain, source, one) for one in found))
+    return worst < 2e-3, f"furthest mean log-probability of a token: {worst:.1e}"
+
+
+def _apart_from(stepper: TransformerStepper, source: Sequence[int], drawn: Hypothesis) -> float:
+    tokens = [*drawn.tokens, *([EOS] if drawn.finished else [])]
+    state, last, total = stepper.start([source], width=1, max_length=100), BOS, 0.0
+    for token in tokens:
+        scores, state = stepper.step(state, torch.tensor([last], device=GPU))
+        scores[:, :EOS] = -torch.inf
+        total, last = total + float(scores.log_softmax(-1)[0, token]), token
+    return abs(total - drawn.log_probability) / max(1, len(tokens))
+
+
+def check_passes(supply: list[PackedBatch]) -> tuple[bool, str]:
+    worst, is_plain = 0.0, False
+    for name, changes in PARALLEL.items():
+        settings = check_settings(ParallelSettings, {"kind": "parallel", "dim": 64, **changes})
+        generator = torch_generator("check passes")
+        model = build_model(settings, source_size=999, target_size=999, generator=generator).to(GPU)
+        assert isinstance(model, ParallelTranslator)
+        recorded, plain = RecordedInference(model), ParallelInference(model)
+        for count in (1, 5, 1, 2, 5, 1):
+            given = [one[:30] for one in draw_pairs(count, vocab=999).sources]
+            (found, _), (expected, widths) = (_pass(one, name, given) for one in (recorded, plain))
+            for row, width in enumerate(widths.tolist()):
+                apart = (found[row, :width] - expected[row, :width]).abs().max()
+                worst = max(worst, float(apart))
+        is_plain |= recorded.is_plain
+    how = "not all recorded" if is_plain else "all recorded"
+    return worst < 1e-3 and not is_plain, f"{how}; furthest log-probability {worst:.1e}"
+
+
+def _pass(
+    model: ParallelInference, name: str, sources: Sequence[Sequence[int]]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities of one pass, and how many positions of each sentence count."""
+    memory = model.read_sources(sources)
+    if name == "ctc":
+        return model.predict_upsampled(memory)
+    if name == "graph":
+        scores, _, count = model.predict_graph(memory)
+        return scores, count
+    length = torch.tensor([len(one) + 2 for one in sources], device=GPU)
+    known = torch.full((len(sources), int(length.max())), PAD, device=GPU)
+    rows = PartialTargets(torch.arange(len(sources), device=GPU), length, known)
+    return model.predict(memory, rows), length
+
+
+def check_alignments(supply: list[PackedBatch]) -> tuple[bool, str]:
+    generator = torch_generator("check alignments", device=GPU)
+    scores = torch.randn(64, 120, 51, device=GPU, generator=generator).log_softmax(-1)
+    labels = torch.randint(4, 40, (64, 50), device=GPU, generator=generator)
+    counts = {
+        "position_count": torch.randint(60, 121, (64,), device=GPU, generator=generator),
+        "label_count": torch.randint(1, 30, (64,), device=GPU, generator=generator),
+    }
+
+    def align() -> list[torch.Tensor]:
+        given = scores.clone().requires_grad_()
+        loss = ctc.ctc_loss(given, labels, **counts)
+        (gradient,) = torch.autograd.grad(loss.sum(), given)
+        return [loss.detach(), gradient, ctc.best_alignment(scores, labels, **counts).column]
+
+    apart = _compare(align, ctc)
+    return apart[0] < 1e-2 and apart[1] < 1e-3 and apart[2] == 0, _tell(apart)
+
+
+def check_scores(supply: list[PackedBatch]) -> tuple[bool, str]:
+    good, told = True, []
+    for dtype, bound in ((torch.float32, 1e-4), (torch.bfloat16, 2e-2)):
+        hidden = torch.randn(5000, 128, device=GPU, dtype=dtype, requires_grad=True)
+        weight = (0.1 * torch.randn(8000, 128, device=GPU, dtype=dtype)).requires_grad_()
+        chosen = torch.randint(0, 8000, (5000, 61), device=GPU)
+        slopes = torch.randn(5000, 61, device=GPU)
+
+        def score(hidden=hidden, weight=weight, chosen=chosen, slopes=slopes):  # type: ignore[no-untyped-def]
+            found = token_scores.score_tokens(hidden, weight, candidates=chosen)
+            gradients = torch.autograd.grad(found, (hidden, weight), slopes)
+            best = token_scores.best_tokens(hidden, weight).token
+            return [found.detach(), *(one / one.abs().max() for one in gradients), best]
+
+        apart = _compare(score, token_scores)
+        good &= max(apart[:3]) < bound
+        told.append(f"{dtype}: {_tell(apart)}")
+    return good, "; ".join(told)
+
+
+def _compare(run: Callable[[], list[torch.Tensor]], module: object) -> list[float]:
+    """The greatest differences between the kernels' results and those of torch."""
+    found = run()
+    with mock.patch.object(module, "runs_kernels", return_value=False):
+        expected = run()
+    return [float((a - b).abs().max()) for a, b in zip(found, expected, strict=True)]
+
+
+def _tell(apart: list[float]) -> str:
+    return "furthest " + ", ".join(f"{one:.1e}" for one in apart)
+
+
 def main() -> int:
     if not torch.cuda.is_available():
         print("no GPU here: nothing was checked", file=sys.stderr)
@@ -254,6 +398,10 @@ def main() -> int:
         "compiled": check_compiled,
         "linear_relu": check_linear_relu,
         "decoding": check_decoding,
+        "samples": check_samples,
+        "passes": check_passes,
+        "alignments": check_alignments,
+        "scores": check_scores,
     }
     if unknown := set(sys.argv[1:]) - set(checks):
         print(

@@ -33,10 +33,11 @@ class RecordedFunction:
     def __init__(self, function: Callable[..., tuple[Tensor, ...]]) -> None:
         self._function = function
         self._recorded: dict[tuple[object, ...], _OneShape] = {}
-        self._is_plain = False
+        self.is_plain = False
+        """Whether it could not be recorded."""
 
     def __call__(self, *arguments: Tensor) -> tuple[Tensor, ...]:
-        if self._is_plain:
+        if self.is_plain:
             return self._function(*arguments)
         key = tuple((one.shape, one.dtype) for one in arguments)
         found = self._recorded.pop(key, None)
@@ -54,7 +55,7 @@ class RecordedFunction:
             return self._function(*arguments)
 
     def _give_up(self, error: RuntimeError) -> None:
-        self._is_plain = True
+        self.is_plain = True
         self._recorded.clear()
         reason = str(error).partition("\n")[0]
         logger.warning(

@@ -59,6 +59,12 @@ class RecordedInference(ParallelInference):
         self._predict_upsampled = RecordedFunction(self._predict_positions)
         self._predict_graph = RecordedFunction(self._predict_vertices)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a pass could not be recorded."""
+        passes = self._encode, self._predict, self._predict_upsampled, self._predict_graph
+        return any(one.is_plain for one in passes)
+
     @torch.no_grad()
     def read_sources(self, sources: Sequence[Sequence[int]]) -> SourceMemory:
         count, width = round_sentences(len(sources)), round_finely(max(map(len, sources)) + 1)

@@ -5,13 +5,15 @@ The tokenizer and the prepared data stay as they are: validation, test and trans
 segmentation, and runs that differ only in this word share their data.
 """
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from headwise.errors import SettingsError
 from headwise.settings import Settings
-from headwise.text.choices import SentencePieceSettings, TextSettings
+
+if TYPE_CHECKING:
+    from headwise.text.choices import TextSettings
 
 Sides = Literal["both", "source", "target"]
 
@@ -51,8 +53,11 @@ Segmentation = Annotated[BpeDropout | UnigramSampling, Field(discriminator="kind
 ALGORITHMS = {"bpe_dropout": "bpe", "unigram_sampling": "unigram"}
 
 
-def check_segmentation(segmentation: BpeDropout | UnigramSampling, text: TextSettings) -> None:
+def check_segmentation(segmentation: BpeDropout | UnigramSampling, text: "TextSettings") -> None:
     """Refuse a tokenizer that has no merges to leave out, or no probabilities to draw by."""
+    # Not above: a mistake in a recipe is answered before the tokenizers are loaded.
+    from headwise.text.choices import SentencePieceSettings
+
     needed = ALGORITHMS[segmentation.kind]
     if isinstance(text, SentencePieceSettings):
         if text.algorithm == needed:
