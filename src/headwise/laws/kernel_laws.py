@@ -6,6 +6,7 @@ all kernels, and checks that each law finds a kernel with a known fault.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -33,25 +34,41 @@ def hidden_keys_cannot_leak(row: LawCase, dtype: torch.dtype = torch.float64) ->
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "leak", dtype):
         before, visible = run(kernel, scene, name, bias), scene.dense(name)
-        # Once for all keys.
-        mask = kernel.prepare(scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device)
+        # One copy of the scene for each key that is made large, all in one batch.
+        many, k, v = _copies(scene, scene.num_keys)
         for key in range(scene.num_keys):
-            k, v = scene.k.clone(), scene.v.clone()
-            k[:, :, key], v[:, :, key] = HUGE, -HUGE
+            k[key, :, :, key], v[key, :, :, key] = HUGE, -HUGE
+        k, v = k.flatten(0, 1), v.flatten(0, 1)
+        given = replace(many, q=k if row.shared else many.q, k=k, v=v)
+        outputs = run(kernel, given, name, None if bias is None else many.bias)
+        for key, after in enumerate(outputs.unflatten(0, (scene.num_keys, BATCH))):
             blind = ~visible[:, :, :, key]
             blind[:, :, key if row.shared else slice(0)] = (
                 False  # the token's own query is changed with it
             )
-            after = kernel(k if row.shared else scene.q, k, v, mask, bias=bias)
             assert_same(after[blind], before[blind], f"{name}, key {key}")
-        k, v = scene.k.clone().requires_grad_(), scene.v.clone().requires_grad_()
-        output = kernel(scene.q, k, v, mask, bias=bias)
-        for query in range(scene.num_queries):
-            gradients = find_gradients(output[:, :, query].square().sum(), [k, v])
-            for gradient in gradients:
-                assert gradient[~visible[:, :, query]].eq(0).all(), (
+        # One copy for each query whose gradients are taken.
+        many, k, v = _copies(scene, scene.num_queries)
+        leaves = [value.flatten(0, 1).requires_grad_() for value in (k, v)]
+        given = replace(many, k=leaves[0], v=leaves[1])
+        outputs = run(kernel, given, name, None if bias is None else many.bias)
+        asked = [
+            output[:, :, query].square().sum()
+            for query, output in enumerate(outputs.unflatten(0, (scene.num_queries, BATCH)))
+        ]
+        for gradient in find_gradients(torch.stack(asked).sum(), leaves):
+            for query, one in enumerate(gradient.unflatten(0, (scene.num_queries, BATCH))):
+                assert one[~visible[:, :, query]].eq(0).all(), (
                     f"{name}: a gradient reaches a hidden key"
                 )
+
+
+def _copies(scene: Scene, count: int) -> tuple[Scene, Tensor, Tensor]:
+    """The scene `count` times in one batch; and its keys and values, with an axis of copies, to be
+    changed."""
+    many = Scene(*(value.repeat(count, *[1] * (value.dim() - 1)) for value in vars(scene).values()))
+    k, v = (value.clone().unflatten(0, (count, BATCH)) for value in (many.k, many.v))
+    return many, k, v
 
 
 def empty_row_gives_zeros(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
