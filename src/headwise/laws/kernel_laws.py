@@ -13,13 +13,20 @@ from torch import Tensor
 
 from headwise.attention.cache import KeyValueCache
 from headwise.attention.choices import BUILT_IN
-from headwise.attention.masks import Mask, causal, explicit
+from headwise.attention.masks import Mask, causal
 from headwise.attention.multi_head import Kernel, Stepping
 from headwise.errors import MaskError, UsageError
 from headwise.laws.case import HEAD_DIM, LawCase
 from headwise.laws.packing_laws import packed_is_one_by_one, padded_is_one_by_one
 from headwise.laws.random_inputs import BATCH, HEADS, PARTS, Scene, cases, make_scene, scene_for
-from headwise.laws.result_checks import assert_same, find_gradients, honoured, refused, stand_at
+from headwise.laws.result_checks import (
+    assert_derivatives,
+    assert_same,
+    find_gradients,
+    honoured,
+    refused,
+    stand_at,
+)
 
 HUGE = 1e9
 
@@ -66,7 +73,7 @@ def hidden_keys_cannot_leak(row: LawCase, dtype: torch.dtype = torch.float64) ->
 def _copies(scene: Scene, count: int) -> tuple[Scene, Tensor, Tensor]:
     """The scene `count` times in one batch; and its keys and values, with an axis of copies, to be
     changed."""
-    many = Scene(*(value.repeat(count, *[1] * (value.dim() - 1)) for value in vars(scene).values()))
+    many = scene.times(count)
     k, v = (value.clone().unflatten(0, (count, BATCH)) for value in (many.k, many.v))
     return many, k, v
 
@@ -127,19 +134,19 @@ def gradients_hold(row: LawCase) -> None:
         return
     kernel = row.build(0.0)
     for name in honoured(row, *PARTS, "causal&segments"):
-        scene = scene_for(row, "gradients", num_queries=2, num_keys=3, value_dim=2)
-        leaves = [value[:1, :1].clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
-        scene = scene.only(0)
-        mask = scene.mask(name) if name != "explicit" else explicit(scene.table[:, :1])
-        # Once for all differences.
-        mask = kernel.prepare(mask, scene.num_queries, scene.num_keys, scene.q.device)
-        assert torch.autograd.gradcheck(lambda q, k, v, mask=mask: kernel(q, k, v, mask), leaves), (
-            name
-        )
+        scene = scene_for(row, "gradients", num_queries=2, num_keys=3, value_dim=2).only(0)
+        scene = replace(scene, table=scene.table[:, :1], bias=scene.bias[:, :1])
+        leaves = [value[:, :1] for value in (scene.q, scene.k, scene.v)]
+
+        def call(
+            q: Tensor, k: Tensor, v: Tensor, *bias: Tensor, scene: Scene = scene, name: str = name
+        ) -> Tensor:
+            given = replace(scene.times(len(q)), q=q, k=k, v=v)
+            return run(kernel, given, name, bias[0] if bias else None)
+
+        assert_derivatives(call, leaves, name)
         if row.takes_bias:
-            bias = scene.bias[:, :1].clone().requires_grad_()
-            check = lambda q, k, v, bias, mask=mask: kernel(q, k, v, mask, bias=bias)  # noqa: E731
-            assert torch.autograd.gradcheck(check, [*leaves, bias]), name
+            assert_derivatives(call, [*leaves, scene.bias], f"{name}, bias")
 
 
 def stepping_is_the_whole(row: LawCase, dtype: torch.dtype = torch.float64) -> None:

@@ -89,6 +89,12 @@ class Scene:
     def only(self, batch: int) -> "Scene":
         return Scene(*(value[batch : batch + 1] for value in vars(self).values()))
 
+    def times(self, count: int) -> "Scene":
+        """As many copies, in one batch."""
+        return Scene(
+            *(value.repeat(count, *[1] * (value.dim() - 1)) for value in vars(self).values())
+        )
+
     def to(self, dtype: torch.dtype) -> "Scene":
         return Scene(
             *(
