@@ -1,5 +1,5 @@
 """The kernels of CTC's recursion and of the softmax over words against their torch forms, in
-Triton's interpreter on a CPU: run as a program, with TRITON_INTERPRET=1 (see test_ctc_kernels.py).
+Triton's interpreter on a CPU: run as a program, with TRITON_INTERPRET=1 (see test_kernels.py).
 """
 
 import torch

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.autograd.gradcheck import GradcheckError
 
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import Causal, Explicit, Mask, Padding, Segments
@@ -150,7 +149,7 @@ def test_a_faulty_kernel_is_caught(attend: Attend, law: Callable[[LawCase], None
 
 
 def test_a_cut_gradient_is_caught_by_finite_differences() -> None:
-    with pytest.raises(GradcheckError):
+    with pytest.raises(AssertionError, match="between a derivative and a difference"):
         laws.gradients_hold(LawCase("mutant", lambda rate: Mutant(_cut_gradient, rate), exact=None))
 
 

@@ -6,19 +6,27 @@ all kernels, and checks that each law finds a kernel with a known fault.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from headwise.attention.cache import KeyValueCache
 from headwise.attention.choices import BUILT_IN
-from headwise.attention.masks import Mask, causal, explicit
+from headwise.attention.masks import Mask, causal
 from headwise.attention.multi_head import Kernel, Stepping
 from headwise.errors import MaskError, UsageError
 from headwise.laws.case import HEAD_DIM, LawCase
 from headwise.laws.packing_laws import packed_is_one_by_one, padded_is_one_by_one
 from headwise.laws.random_inputs import BATCH, HEADS, PARTS, Scene, cases, make_scene, scene_for
-from headwise.laws.result_checks import assert_same, find_gradients, honoured, refused, stand_at
+from headwise.laws.result_checks import (
+    assert_derivatives,
+    assert_same,
+    find_gradients,
+    honoured,
+    refused,
+    stand_at,
+)
 
 HUGE = 1e9
 
@@ -33,25 +41,41 @@ def hidden_keys_cannot_leak(row: LawCase, dtype: torch.dtype = torch.float64) ->
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "leak", dtype):
         before, visible = run(kernel, scene, name, bias), scene.dense(name)
-        # Once for all keys.
-        mask = kernel.prepare(scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device)
+        # One copy of the scene for each key that is made large, all in one batch.
+        many, k, v = _copies(scene, scene.num_keys)
         for key in range(scene.num_keys):
-            k, v = scene.k.clone(), scene.v.clone()
-            k[:, :, key], v[:, :, key] = HUGE, -HUGE
+            k[key, :, :, key], v[key, :, :, key] = HUGE, -HUGE
+        k, v = k.flatten(0, 1), v.flatten(0, 1)
+        given = replace(many, q=k if row.shared else many.q, k=k, v=v)
+        outputs = run(kernel, given, name, None if bias is None else many.bias)
+        for key, after in enumerate(outputs.unflatten(0, (scene.num_keys, BATCH))):
             blind = ~visible[:, :, :, key]
             blind[:, :, key if row.shared else slice(0)] = (
                 False  # the token's own query is changed with it
             )
-            after = kernel(k if row.shared else scene.q, k, v, mask, bias=bias)
             assert_same(after[blind], before[blind], f"{name}, key {key}")
-        k, v = scene.k.clone().requires_grad_(), scene.v.clone().requires_grad_()
-        output = kernel(scene.q, k, v, mask, bias=bias)
-        for query in range(scene.num_queries):
-            gradients = find_gradients(output[:, :, query].square().sum(), [k, v])
-            for gradient in gradients:
-                assert gradient[~visible[:, :, query]].eq(0).all(), (
+        # One copy for each query whose gradients are taken.
+        many, k, v = _copies(scene, scene.num_queries)
+        leaves = [value.flatten(0, 1).requires_grad_() for value in (k, v)]
+        given = replace(many, k=leaves[0], v=leaves[1])
+        outputs = run(kernel, given, name, None if bias is None else many.bias)
+        asked = [
+            output[:, :, query].square().sum()
+            for query, output in enumerate(outputs.unflatten(0, (scene.num_queries, BATCH)))
+        ]
+        for gradient in find_gradients(torch.stack(asked).sum(), leaves):
+            for query, one in enumerate(gradient.unflatten(0, (scene.num_queries, BATCH))):
+                assert one[~visible[:, :, query]].eq(0).all(), (
                     f"{name}: a gradient reaches a hidden key"
                 )
+
+
+def _copies(scene: Scene, count: int) -> tuple[Scene, Tensor, Tensor]:
+    """The scene `count` times in one batch; and its keys and values, with an axis of copies, to be
+    changed."""
+    many = scene.times(count)
+    k, v = (value.clone().unflatten(0, (count, BATCH)) for value in (many.k, many.v))
+    return many, k, v
 
 
 def empty_row_gives_zeros(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
@@ -110,19 +134,19 @@ def gradients_hold(row: LawCase) -> None:
         return
     kernel = row.build(0.0)
     for name in honoured(row, *PARTS, "causal&segments"):
-        scene = scene_for(row, "gradients", num_queries=2, num_keys=3, value_dim=2)
-        leaves = [value[:1, :1].clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
-        scene = scene.only(0)
-        mask = scene.mask(name) if name != "explicit" else explicit(scene.table[:, :1])
-        # Once for all differences.
-        mask = kernel.prepare(mask, scene.num_queries, scene.num_keys, scene.q.device)
-        assert torch.autograd.gradcheck(lambda q, k, v, mask=mask: kernel(q, k, v, mask), leaves), (
-            name
-        )
+        scene = scene_for(row, "gradients", num_queries=2, num_keys=3, value_dim=2).only(0)
+        scene = replace(scene, table=scene.table[:, :1], bias=scene.bias[:, :1])
+        leaves = [value[:, :1] for value in (scene.q, scene.k, scene.v)]
+
+        def call(
+            q: Tensor, k: Tensor, v: Tensor, *bias: Tensor, scene: Scene = scene, name: str = name
+        ) -> Tensor:
+            given = replace(scene.times(len(q)), q=q, k=k, v=v)
+            return run(kernel, given, name, bias[0] if bias else None)
+
+        assert_derivatives(call, leaves, name)
         if row.takes_bias:
-            bias = scene.bias[:, :1].clone().requires_grad_()
-            check = lambda q, k, v, bias, mask=mask: kernel(q, k, v, mask, bias=bias)  # noqa: E731
-            assert torch.autograd.gradcheck(check, [*leaves, bias]), name
+            assert_derivatives(call, [*leaves, scene.bias], f"{name}, bias")
 
 
 def stepping_is_the_whole(row: LawCase, dtype: torch.dtype = torch.float64) -> None:

@@ -89,6 +89,12 @@ class Scene:
     def only(self, batch: int) -> "Scene":
         return Scene(*(value[batch : batch + 1] for value in vars(self).values()))
 
+    def times(self, count: int) -> "Scene":
+        """As many copies, in one batch."""
+        return Scene(
+            *(value.repeat(count, *[1] * (value.dim() - 1)) for value in vars(self).values())
+        )
+
     def to(self, dtype: torch.dtype) -> "Scene":
         return Scene(
             *(
@@ -163,10 +169,11 @@ def cases(
     """(mask name, scene, bias or None) for every mask the kernel does not refuse; in low precision
     fewer, and with a bias where it takes one."""
     is_low = dtype != torch.float64
+    forms = (True,) if row.square_only else (False, True)
+    scenes = [scene_for(row, key, square=square, dtype=dtype) for square in forms]
     for name in LOW_NAMES if is_low else NAMES:
         if not set(row.refuses) & set(name.split("&")):
-            for square in (True,) if row.square_only else (False, True):
-                scene = scene_for(row, key, square=square, dtype=dtype)
+            for scene in scenes:
                 if not (is_low and row.takes_bias):
                     yield name, scene, None
                 if row.takes_bias:

@@ -4,7 +4,7 @@ They have rounding tolerances, gradients, positions of queries and expected refu
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -53,6 +53,32 @@ def find_gradients(total: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
     """Gradients; zeros for an input that is not used, such as the keys of a score of positions."""
     return torch.autograd.grad(
         total, leaves, retain_graph=True, allow_unused=True, materialize_grads=True
+    )
+
+
+def assert_derivatives(call: Callable[..., Tensor], leaves: list[Tensor], note: str) -> None:
+    """Every derivative of every number that `call` gives equals the difference of two results, one
+    for an input a little larger and one for an input a little smaller. `leaves` are rows of one;
+    `call` is given all differences as rows of one batch, with the step and the bounds of
+    torch.autograd.gradcheck, which calls once for each."""
+    step, sizes = 1e-6, [leaf.numel() for leaf in leaves]
+    moves = step * torch.eye(sum(sizes), dtype=leaves[0].dtype)
+
+    def shaped(rows: Tensor) -> list[Tensor]:
+        parts = zip(rows.split(sizes, dim=1), leaves, strict=True)
+        return [part.reshape(-1, *leaf.shape[1:]) for part, leaf in parts]
+
+    flat = torch.cat([leaf.flatten() for leaf in leaves])
+    larger, smaller = (call(*shaped(flat + move)).flatten(1) for move in (moves, -moves))
+    once = call(*leaves).flatten()
+    given = [leaf.requires_grad_() for leaf in shaped(flat.repeat(len(once), 1))]
+    outputs = call(*given).flatten(1)
+    assert_same(outputs, once.expand_as(outputs), note)
+    found = find_gradients(outputs.diagonal().sum(), given)
+    derivatives = torch.cat([gradient.flatten(1) for gradient in found], dim=1)
+    differences = ((larger - smaller) / (2 * step)).mT
+    assert torch.allclose(derivatives, differences, rtol=1e-3, atol=1e-5), (
+        f"{note}: {(derivatives - differences).abs().max()} between a derivative and a difference"
     )
 
 
