@@ -75,6 +75,10 @@ def assert_derivatives(call: Callable[..., Tensor], leaves: list[Tensor], note: 
     outputs = call(*given).flatten(1)
     assert_same(outputs, once.expand_as(outputs), note)
     found = find_gradients(outputs.diagonal().sum(), given)
+    again = find_gradients(call(*given).flatten(1).diagonal().sum(), given)
+    assert all(map(torch.equal, found, again)), (
+        f"{note}: a second backward pass gives another result"
+    )
     derivatives = torch.cat([gradient.flatten(1) for gradient in found], dim=1)
     differences = ((larger - smaller) / (2 * step)).mT
     assert torch.allclose(derivatives, differences, rtol=1e-3, atol=1e-5), (
