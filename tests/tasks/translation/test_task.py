@@ -154,7 +154,7 @@ def test_another_recipe_is_no_continuation(tiny_run: Path) -> None:
 
 def test_rows_hold_the_tokens_of_a_batch() -> None:
     class Prepared:
-        source_row, target_row = 58, 64
+        source_row, target_row, segmentation = 58, 64, None
 
     prepared: Any = Prepared()
     assert row_shape(tiny_recipe("training.batch_tokens=512"), prepared).rows == 8
