@@ -28,12 +28,13 @@ help:  ## this list
 demo: .venv/run-ready  ## train a small translator on the built-in corpus, measure it, use it
 	@$(BIN)/headwise demo
 
+# Three workers for two cores: tests of the server and the page wait for other processes.
 test: .venv/test-ready  ## every check: format, lint, types, import contract, tests, docs that run
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 prove: .venv/test-ready  ## the long proofs
 	$(BIN)/python -m pytest -m prove

@@ -88,10 +88,10 @@ def _settled_surroundings(
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed_from(request.node.nodeid))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    if torch.get_num_threads() != 1:  # a benchmark has set its own
-        torch.set_num_threads(1)
     yield
     use_language(None)
+    if torch.get_num_threads() != 1:  # a benchmark has set its own
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
