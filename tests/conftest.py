@@ -11,6 +11,7 @@ import gc
 import ipaddress
 import os
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,12 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A browser is driven by greenlets, after which `ast.parse` can fail in the same process
     (CPython issue 106905): it comes last."""
-    items.sort(key=lambda item: "browser" in item.path.parts)
+    tests_of = Counter(item.path for item in items)
+    # Of these the files with most tests come first, so that no worker is left alone with one.
+    items.sort(
+        key=lambda item: tests_of[item.path] if "browser" in item.path.parts else 1 << 30,
+        reverse=True,
+    )
 
 
 @pytest.fixture
