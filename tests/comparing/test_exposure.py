@@ -10,11 +10,11 @@ import pytest
 from headwise.cli.main import main
 from headwise.comparing.exposure import (
     ExposureResult,
-    check_steps,
     encode_pairs,
     measure_exposure,
 )
 from headwise.comparing.exposure_request import ExposureRequest
+from headwise.comparing.models_in_turn import check_steps
 from headwise.data.pairs.parallel_files import Pair
 from headwise.errors import DataError, UsageError
 from headwise.evaluation.translation import score_translations

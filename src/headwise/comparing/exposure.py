@@ -12,16 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwise.comparing.compared_pairs import read_test_pairs
 from headwise.comparing.exposure_request import ExposureRequest
-from headwise.comparing.parallel_decodings import is_autoregressive
-from headwise.comparing.parallel_table import default_name
+from headwise.comparing.models_in_turn import models_in_turn
 from headwise.data.pairs.parallel_files import Pair
-from headwise.errors import DataError, UsageError
+from headwise.errors import DataError
 from headwise.language import say
 from headwise.models.limits import target_limits
 from headwise.tasks.events import Events, Silence
-from headwise.tasks.translation.bundle import require_one_direction
 from headwise.tasks.translation.forced_states import DecoderAgreement, measure_agreement
 from headwise.tasks.translation.length_limits import MAX_SOURCE_TOKENS
 from headwise.tasks.translation.token_pair import TokenPair
@@ -181,37 +178,13 @@ def measure_exposure(request: ExposureRequest, *, events: Events | None = None) 
     request.check()
     watcher = events or Silence()
     rows: list[ExposureRow] = []
-    pairs: list[Pair] = []
-    test = ""
-    for number, path in enumerate(request.models):
-        translator = Translator.load(path, device=request.device, precision=request.precision)
-        require_one_direction(translator.recipe.data, path)
-        check_steps(translator, str(path))
-        if not pairs:
-            pairs, test = read_test_pairs(
-                request.source, request.reference, first=translator.recipe, model=path
-            )
-            pairs = pairs[: request.sentences]
-        name = default_name(path)
-        if name in [row.model for row in rows]:
-            name = str(path)
-        watcher.count(say(f"{name}; measured", f"{name}；已测量"), number, len(request.models))
-        rows.append(measure_row(name, translator, pairs, request))
+    for number, model in enumerate(models_in_turn(request)):
+        name, count = model.name, len(request.models)
+        watcher.count(say(f"{name}; measured", f"{name}；已测量"), number, count)
+        pairs = model.pairs[: request.sentences]
+        rows.append(measure_row(name, model.translator, pairs, request))
     watcher.count(say("measured", "已测量"), len(rows), len(rows))
-    return ExposureResult(request, test, tuple(rows))
-
-
-def check_steps(translator: Translator, name: str) -> None:
-    """Refuse a model that never reads what it wrote."""
-    if not is_autoregressive(translator.recipe):
-        raise UsageError(
-            f"{name} writes all words at once (model.kind={translator.recipe.model.kind}): it "
-            "never reads its own words, so a wrong one costs nothing; give translators with "
-            "model.kind=encoder_decoder or recurrent",
-            f"{name} 同时写出所有词（model.kind={translator.recipe.model.kind}）："
-            "它从不读取自己写出的词，错词没有代价；请给出 model.kind=encoder_decoder 或 recurrent "
-            "的翻译模型",
-        )
+    return ExposureResult(request, model.test, tuple(rows))
 
 
 def measure_row(

@@ -19,19 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headwise.comparing.compared_pairs import read_test_pairs
-from headwise.comparing.exposure import check_steps, encode_pairs
+from headwise.comparing.exposure import encode_pairs
 from headwise.comparing.learning_request import LearningRequest
 from headwise.comparing.learning_table import LearningComparison, LearningRow
+from headwise.comparing.models_in_turn import models_in_turn
 from headwise.comparing.parallel_table import default_name
 from headwise.data.pairs.parallel_files import Pair
-from headwise.errors import UsageError
 from headwise.evaluation.significance import compare_systems
 from headwise.evaluation.translation import build_metrics
 from headwise.language import say
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.machine import describe_machine
-from headwise.tasks.translation.bundle import require_one_direction
 from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translated_part import TranslatedPart, translate_pairs
 from headwise.tasks.translation.translator import Translator
@@ -62,45 +60,19 @@ def compare_learning(
     request.check()
     watcher = events or Silence()
     found: list[_Measured] = []
-    pairs: list[Pair] = []
-    test = ""
-    for number, path in enumerate(request.models):
-        translator = Translator.load(path, device=request.device, precision=request.precision)
-        require_one_direction(translator.recipe.data, path)
-        check_steps(translator, str(path))
-        if not pairs:
-            pairs, test = read_test_pairs(
-                request.source, request.reference, first=translator.recipe, model=path
-            )
-        else:
-            _check_languages(found[0].translator, translator, path)
-        name = default_name(path)
-        if name in [one.name for one in found]:
-            name = str(path)
-        watcher.count(say(f"{name}; translated", f"{name}；已翻译"), number, len(request.models))
-        # All are scored as the recipe of the first says.
-        recipe = found[0].translator.recipe if found else translator.recipe
-        found.append(_measure(name, translator, recipe, pairs))
+    for number, model in enumerate(models_in_turn(request)):
+        name, count = model.name, len(request.models)
+        watcher.count(say(f"{name}; translated", f"{name}；已翻译"), number, count)
+        found.append(_measure(name, model.translator, model.recipe, model.pairs))
     watcher.count(say("translated", "已翻译"), len(found), len(found))
     return LearningComparison(
         machine=describe_machine(request.device),
-        test=test,
-        num_sentences=len(pairs),
+        test=model.test,
+        num_sentences=len(model.pairs),
         rows=tuple(
             _row(one, found[0], path) for one, path in zip(found, request.models, strict=True)
         ),
     )
-
-
-def _check_languages(first: Translator, other: Translator, path: Path) -> None:
-    wanted, given = first.recipe.data, other.recipe.data
-    if (wanted.source, wanted.target) != (given.source, given.target):
-        raise UsageError(
-            f"{path} translates {given.source} → {given.target}, but the first model translates "
-            f"{wanted.source} → {wanted.target}; compare models of the same two languages",
-            f"{path} 翻译 {given.source} → {given.target}，而第一个模型翻译 "
-            f"{wanted.source} → {wanted.target}；请比较语言方向相同的模型",
-        )
 
 
 def _measure(

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from headwise.comparing.exposure import check_steps
+from headwise.comparing.models_in_turn import check_steps
 from headwise.decoding.rules.phrases import encode_prefix
 from headwise.explorer.data.next_token_choices import TokenChoice
 from headwise.explorer.data.trace_json import pack_side
