@@ -99,8 +99,8 @@ class ExposureResult:
         return [
             (
                 row.model,
-                _with_interval(row.after.right.bleu),
-                _with_interval(row.after.wrong.bleu),
+                row.after.right.bleu.with_interval,
+                row.after.wrong.bleu.with_interval,
                 f"{0.0 - row.after.drop:+.2f}",
                 *_show(row.agreement.overall),
             )
@@ -160,12 +160,6 @@ class ExposureResult:
                 "分布与状态",
             ),
         ]
-
-
-def _with_interval(score: Any) -> str:
-    if score.low is None:
-        return f"{score.value:.2f}"
-    return f"{score.value:.2f} [{score.low:.1f}, {score.high:.1f}]"
 
 
 def _show(numbers: tuple[float, float, float]) -> tuple[str, str, str]:

@@ -79,7 +79,7 @@ class LearningComparison:
             (
                 row.model,
                 row.objective,
-                _with_interval(row.greedy),
+                row.greedy.with_interval,
                 "" if row.difference is None else f"{row.difference.difference:+.2f}",
                 "" if row.difference is None else f"{row.difference.p_value:.3f}",
                 f"{row.own.value:.2f} ({row.own_search})",
@@ -114,9 +114,3 @@ class LearningComparison:
             ),
             facts,
         ]
-
-
-def _with_interval(score: Score) -> str:
-    if score.low is None:
-        return f"{score.value:.2f}"
-    return f"{score.value:.2f} [{score.low:.1f}, {score.high:.1f}]"

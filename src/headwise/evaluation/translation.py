@@ -44,6 +44,13 @@ class Score:
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
+    @property
+    def with_interval(self) -> str:
+        """As tables show it."""
+        if self.low is None or self.high is None:
+            return f"{self.value:.2f}"
+        return f"{self.value:.2f} [{self.low:.1f}, {self.high:.1f}]"
+
     def __str__(self) -> str:
         interval = (
             "" if self.low is None or self.high is None else f" [{self.low:.1f}, {self.high:.1f}]"

@@ -16,8 +16,9 @@ chosen more than once at a position; its gradients add up.
 
 `best_tokens` goes through the same chunks and keeps the most probable token of each position, which
 is all that a greedy parallel decoder needs; `likely_tokens` keeps several, and `drawn_tokens` one
-that is drawn. `repeats` compares neighbouring positions over all
-words, which n-grams under CTC need (ctc_ngrams.py).
+that is drawn. `repeats` compares neighbouring positions over all words, which n-grams under CTC
+need (ctc_ngrams.py). On a GPU the softmax over a row and its gradient are kernels
+(gpu/softmax_rows.py).
 
 Paper: Hsu et al. 2024, "Liger Kernel" (an output layer in chunks). Tested against log_softmax and
 gather in float64, by gradcheck, and by recording the size of every tensor that is created.
